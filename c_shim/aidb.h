@@ -1,0 +1,154 @@
+/*
+ * aidb.h
+ *		What the files of aidb.so share.  One section per file.
+ *
+ * Vocabulary: a *run* is one call of an SQL function that is implemented in Go;
+ * a *tool call* is one execution of a tool's SQL inside the sandbox; the
+ * *caller* is current_user where the run was entered; the *owner* is the role
+ * that owns the extension's functions, under which its own tables are written.
+ */
+#ifndef AIDB_H
+#define AIDB_H
+
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "lib/stringinfo.h"
+#include "nodes/parsenodes.h"
+#include "tcop/dest.h"
+#include "utils/elog.h"
+
+#include "bridge.h"
+#include "compat.h"
+
+/* --- guc.c: settings ------------------------------------------------------ */
+extern int	aidb_max_tool_rows;
+extern int	aidb_max_tool_bytes;	/* bytes */
+extern int	aidb_tool_timeout;		/* ms */
+extern bool aidb_allow_superuser_tools;
+extern bool aidb_test_hooks;
+extern char *aidb_tool_search_path;
+extern char *aidb_tool_allowed_functions;
+extern char *aidb_hidden_settings;
+extern char *aidb_env_var_allowed_prefix;
+extern char *aidb_k8s_secret_allowed_path_prefix;
+
+extern void aidb_define_settings(void);
+/* "name, value" fields that Go is to know; changes whenever a setting does. */
+extern void aidb_config_fields(StringInfo buf);
+
+/* --- fields.c: the body of a message -------------------------------------- */
+typedef struct AidbReader
+{
+	const unsigned char *at;
+	const unsigned char *end;
+	int			left;			/* fields not read yet */
+} AidbReader;
+
+extern void aidb_fields_begin(StringInfo buf);
+extern void aidb_fields_put(StringInfo buf, const char *bytes, int len);	/* NULL bytes = NULL field */
+extern void aidb_fields_text(StringInfo buf, const char *text);
+extern void aidb_fields_int(StringInfo buf, int64 value);
+extern void aidb_fields_bool(StringInfo buf, bool value);
+extern void aidb_read_begin(AidbReader *r, const AidbMsg *m);
+extern char *aidb_read_text(AidbReader *r); /* palloc'ed, NULL for a NULL field */
+extern int64 aidb_read_int(AidbReader *r);
+extern bool aidb_read_bool(AidbReader *r);
+
+/* --- error.c: refusals, and errors as records ----------------------------- */
+extern void aidb_error_reset(void);
+/*
+ * Called inside ereport(): marks an error as raised by us and says what kind
+ * of refusal it is (a decision record's denial_reason).
+ */
+extern int	aidb_refused(const char *reason);
+extern const char *aidb_error_reason(const ErrorData *e);
+extern void aidb_error_fields(StringInfo buf, const ErrorData *e);
+extern void aidb_raise_from_go(AidbReader *r) __attribute__((noreturn));
+
+/* --- go_load.c: the Go library -------------------------------------------- */
+extern AidbBridge *aidb_go_bridge(void);	/* loads it at first use; raises */
+
+/* --- serve.c: one run, from START to RESULT ------------------------------- */
+typedef struct AidbResult
+{
+	int			ncols;
+	int			nrows;
+	char	  **values;			/* row by row; NULL entries are NULL */
+} AidbResult;
+
+extern void aidb_serve(const char *function, int nargs, char **args, Oid owner, AidbResult *result);
+extern const char *aidb_run_caller(void);	/* of the run in hand, or NULL */
+extern const char *aidb_run_principal(void);
+extern bool aidb_run_active(void);
+
+/* --- sandbox.c: the only code that changes the user id --------------------- */
+typedef struct AidbOwnerScope
+{
+	Oid			user;
+	int			sec;
+	int			guc_level;
+} AidbOwnerScope;
+
+extern void aidb_enter_owner(AidbOwnerScope *s, Oid owner);
+extern void aidb_leave_owner(AidbOwnerScope *s);
+
+typedef struct AidbToolCall
+{
+	/* what is asked for */
+	char	   *role_name;		/* NULL: the caller */
+	char	   *statement;
+	char	   *function;		/* regprocedure whose EXECUTE the role needs, or NULL */
+	bool		read_only;
+	bool		trusted;		/* our own text: analysed before the switch */
+	bool		elevated;		/* the purpose allows superuser and the like */
+	int			max_rows;
+	int64		max_bytes;
+	int			timeout_ms;
+	int			nparams;
+	char	  **param_types;
+	char	  **param_values;
+	char	   *conversation_id;	/* what aidb.conversation_id() and aidb.agent_name() */
+	char	   *agent_name;			/* tell row-level security inside the call */
+	struct _SPI_plan *plan;			/* of trusted text */
+	/* what came of it */
+	StringInfo	rows;			/* fields: one JSON object a row; in the caller's memory */
+	int			nrows;
+	uint64		affected;
+	const char *tag;			/* SELECT, INSERT, ... */
+	bool		returns_rows;
+	bool		truncated;
+} AidbToolCall;
+
+typedef struct AidbToolScope AidbToolScope;
+
+extern AidbToolScope *aidb_tool_scope;	/* NULL outside a tool call */
+extern void aidb_run_tool(AidbToolCall *call);	/* enter, execute, leave; raises */
+extern bool aidb_tool_deadline_passed(void);
+
+struct AidbToolScope
+{
+	AidbToolCall *call;
+	Oid			role;
+	bool		read_only;
+	volatile sig_atomic_t deadline_hit;
+};
+
+/* --- tool.c: the statement of a tool call ---------------------------------- */
+extern void aidb_tool_prepare(AidbToolCall *call);	/* trusted text, before the switch */
+extern void aidb_tool_execute(AidbToolCall *call);	/* inside the sandbox */
+
+/* --- render.c: rows as JSON, within limits --------------------------------- */
+extern DestReceiver *aidb_json_receiver(AidbToolCall *call);
+
+/* --- filter.c, functions.c: what runs while a tool call is on -------------- */
+extern void aidb_install_filters(void);
+extern void aidb_check_statement(RawStmt *raw, bool read_only);
+extern void aidb_check_function(Oid fn, bool read_only);
+extern bool aidb_plpgsql_ran;	/* since the plan cache was last reset */
+extern void aidb_install_plpgsql_plugin(void);
+
+/* --- query.c: our own SQL --------------------------------------------------- */
+extern void aidb_run_queries(AidbReader *r, StringInfo reply, Oid owner);
+
+#endif							/* AIDB_H */

@@ -1,0 +1,103 @@
+/*
+ * compat.h
+ *		Everything that differs between PostgreSQL 14 and 18, in one place.
+ *
+ * The rest of the C code is written against PostgreSQL 15's names and uses the
+ * AIDB_ macros below where a later or earlier major differs.
+ */
+#ifndef AIDB_COMPAT_H
+#define AIDB_COMPAT_H
+
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_proc.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "utils/acl.h"
+#include "utils/guc.h"
+#include "utils/guc_tables.h"
+#include "utils/timeout.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+#if PG_VERSION_NUM >= 180000
+#include "storage/waiteventset.h"
+#include "utils/wait_event.h"
+#else
+#include "pgstat.h"
+#endif
+
+#if PG_VERSION_NUM < 140000 || PG_VERSION_NUM >= 190000
+#error "aidb supports PostgreSQL 14 to 18"
+#endif
+
+/* One wait set for the process's life. */
+#if PG_VERSION_NUM >= 170000
+#define AIDB_CREATE_WAIT_SET(n) CreateWaitEventSet(NULL, (n))
+#else
+#define AIDB_CREATE_WAIT_SET(n) CreateWaitEventSet(TopMemoryContext, (n))
+#endif
+
+/* What pg_stat_activity shows while Go works; named from 17 on. */
+#if PG_VERSION_NUM >= 170000
+#define AIDB_WAIT_EVENT_NEW() WaitEventExtensionNew("AidbRun")
+#else
+#define AIDB_WAIT_EVENT_NEW() PG_WAIT_EXTENSION
+#endif
+
+/* ExecutorRun lost `execute_once` in 18. */
+#if PG_VERSION_NUM >= 180000
+#define AIDB_EXECUTOR_RUN_ARGS QueryDesc *queryDesc, ScanDirection direction, uint64 count
+#else
+#define AIDB_EXECUTOR_RUN_ARGS QueryDesc *queryDesc, ScanDirection direction, uint64 count, bool execute_once
+#endif
+
+/* Function privileges. */
+#if PG_VERSION_NUM >= 160000
+#define AIDB_FUNCTION_ACL(fn, role) object_aclcheck(ProcedureRelationId, (fn), (role), ACL_EXECUTE)
+#else
+#define AIDB_FUNCTION_ACL(fn, role) pg_proc_aclcheck((fn), (role), ACL_EXECUTE)
+#endif
+
+/* The table of all settings. */
+#if PG_VERSION_NUM >= 160000
+#define AIDB_GUC_TABLE(table, count) ((table) = get_guc_variables(&(count)))
+#else
+#define AIDB_GUC_TABLE(table, count) ((table) = get_guc_variables(), (count) = GetNumConfigOptions())
+#endif
+
+#if PG_VERSION_NUM >= 150000
+#define AIDB_RESERVE_GUC_PREFIX() MarkGUCPrefixReserved("aidb")
+#else
+#define AIDB_RESERVE_GUC_PREFIX() EmitWarningsOnPlaceholders("aidb")
+#endif
+
+/*
+ * A deadline that goes on firing, so that a handler that swallows the first
+ * cancellation meets the next.  14 has only the single shot; there the PL/pgSQL
+ * plugin alone sees to it.
+ */
+#if PG_VERSION_NUM >= 150000
+#define AIDB_ENABLE_DEADLINE(id, ms, every) \
+	enable_timeout_every((id), TimestampTzPlusMilliseconds(GetCurrentTimestamp(), (ms)), (every))
+#else
+#define AIDB_ENABLE_DEADLINE(id, ms, every) enable_timeout_after((id), (ms))
+#endif
+
+/*
+ * The C functions that raise 42501 for an attempt to change identity or a
+ * privileged setting.  Privilege errors on objects are raised elsewhere, which
+ * is how the two are told apart whatever the language of the messages.
+ */
+#if PG_VERSION_NUM >= 160000
+#define AIDB_ESCALATION_RAISERS {"set_config_with_handle", "set_config_option", "set_config_option_ext", \
+	"check_session_authorization", "check_role", "SetSessionAuthorization"}
+#else
+#define AIDB_ESCALATION_RAISERS {"set_config_option", "set_config_option_ext", \
+	"check_session_authorization", "check_role", "SetSessionAuthorization"}
+#endif
+
+#endif							/* AIDB_COMPAT_H */

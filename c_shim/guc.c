@@ -1,0 +1,149 @@
+/*
+ * guc.c
+ *		The settings of the extension, in alphabetical order.
+ *
+ * Whatever decides how far an agent can reach is for superusers (and those to
+ * whom they grant SET on it); inside a tool call nobody can set anything.
+ */
+#include "aidb.h"
+
+#include <limits.h>
+
+int			aidb_max_tool_rows = 100;
+int			aidb_max_tool_bytes = 256 * 1024;
+int			aidb_tool_timeout = 10000;
+bool		aidb_allow_superuser_tools = false;
+bool		aidb_test_hooks = false;
+char	   *aidb_tool_search_path = NULL;
+char	   *aidb_tool_allowed_functions = NULL;
+char	   *aidb_hidden_settings = NULL;
+char	   *aidb_env_var_allowed_prefix = NULL;
+char	   *aidb_k8s_secret_allowed_path_prefix = NULL;
+
+static bool allow_insecure_egress = false;
+static bool allow_insecure_tls = false;
+static char *ca_file = NULL;
+static char *egress_allowlist = NULL;
+static char *https_proxy = NULL;
+static int	max_model_bytes = 8 * 1024 * 1024;
+static int	memory_limit_mb = 96;
+static int	model_retries = 3;
+static char *no_proxy = NULL;
+static char *principal = NULL;
+
+static void
+define_bool(const char *name, const char *text, bool *value, GucContext context)
+{
+	DefineCustomBoolVariable(name, text, NULL, value, *value, context, 0, NULL, NULL, NULL);
+}
+
+static void
+define_int(const char *name, const char *text, int *value, int min, int max, int flags)
+{
+	DefineCustomIntVariable(name, text, NULL, value, *value, min, max, PGC_SUSET, flags, NULL, NULL, NULL);
+}
+
+static void
+define_string(const char *name, const char *text, char **value, const char *boot, GucContext context)
+{
+	DefineCustomStringVariable(name, text, NULL, value, boot, context, 0, NULL, NULL, NULL);
+}
+
+void
+aidb_define_settings(void)
+{
+	define_bool("aidb.allow_insecure_egress",
+				"Allows plain HTTP to hosts other than loopback.", &allow_insecure_egress, PGC_SUSET);
+	define_bool("aidb.allow_insecure_tls",
+				"Allows a model's tls_config to skip the verification of certificates.", &allow_insecure_tls, PGC_SUSET);
+	define_bool("aidb.allow_superuser_tools",
+				"Lets tools that write run as a superuser caller of an agent without a purpose.",
+				&aidb_allow_superuser_tools, PGC_SUSET);
+	define_string("aidb.ca_file",
+				  "File with the certificate authorities that model servers are verified with; empty: the system's.",
+				  &ca_file, "", PGC_SUSET);
+	define_string("aidb.egress_allowlist",
+				  "Hosts that may be connected to: exact names, .suffixes, addresses, CIDR ranges, separated by commas; empty: every host over TLS.",
+				  &egress_allowlist, "", PGC_SUSET);
+	define_string("aidb.env_var_allowed_prefix",
+				  "Environment variables of the server that credentials may be read from begin with this; empty: none may.",
+				  &aidb_env_var_allowed_prefix, "AIDB_", PGC_SUSET);
+	define_string("aidb.hidden_settings",
+				  "Custom settings whose names contain one of these words (or equal '=name') are blank inside a tool call.",
+				  &aidb_hidden_settings, "token,secret,password,passwd,jwt,api_key,apikey,credential", PGC_SUSET);
+	define_string("aidb.https_proxy",
+				  "Proxy for requests to model servers; empty: HTTPS_PROXY or HTTP_PROXY of the server's environment.",
+				  &https_proxy, "", PGC_SUSET);
+	define_string("aidb.k8s_secret_allowed_path_prefix",
+				  "Secret files that credentials may be read from begin with this path; empty: none may.",
+				  &aidb_k8s_secret_allowed_path_prefix, "/var/run/secrets/", PGC_SUSET);
+	define_int("aidb.max_model_bytes",
+			   "The longest reply of a model server that is read.", &max_model_bytes, 4096, 256 * 1024 * 1024, GUC_UNIT_BYTE);
+	define_int("aidb.max_tool_bytes",
+			   "Bytes of a tool's result that the model is given; what is beyond is cut and marked.",
+			   &aidb_max_tool_bytes, 256, 64 * 1024 * 1024, GUC_UNIT_BYTE);
+	define_int("aidb.max_tool_rows",
+			   "Rows of a tool's result that the model is given; what is beyond is left out and marked.",
+			   &aidb_max_tool_rows, 1, 100000, 0);
+	define_int("aidb.memory_limit",
+			   "Memory that the Go runtime of a session tries to stay below.", &memory_limit_mb, 16, 65536, GUC_UNIT_MB);
+	define_int("aidb.model_retries",
+			   "Further tries of a model request that failed for a passing reason.", &model_retries, 0, 20, 0);
+	define_string("aidb.no_proxy",
+				  "Hosts that are connected to without the proxy; empty: NO_PROXY of the server's environment.",
+				  &no_proxy, "", PGC_SUSET);
+	define_string("aidb.principal",
+				  "The end user on whose behalf the application calls; empty: the caller's role. Keeps people behind one role apart.",
+				  &principal, "", PGC_USERSET);
+	define_bool("aidb.test_hooks",
+				"Makes the extension's own fault tests callable by superusers.", &aidb_test_hooks, PGC_SUSET);
+	define_string("aidb.tool_allowed_functions",
+				  "Functions (schema.name) that tools may call although they are refused by default.",
+				  &aidb_tool_allowed_functions, "", PGC_SUSET);
+	define_string("aidb.tool_search_path",
+				  "search_path inside a tool call; empty: the caller's, with pg_temp last.",
+				  &aidb_tool_search_path, "", PGC_SUSET);
+	define_int("aidb.tool_timeout",
+			   "Time limit of one tool call; 0: only the agent's own.", &aidb_tool_timeout, 0, INT_MAX, GUC_UNIT_MS);
+	AIDB_RESERVE_GUC_PREFIX();
+}
+
+static void
+put(StringInfo buf, const char *name, const char *value)
+{
+	aidb_fields_text(buf, name);
+	aidb_fields_text(buf, value);
+}
+
+static const char *
+environment(const char *setting, const char *name, const char *other)
+{
+	const char *value = setting[0] ? setting : getenv(name);
+
+	if (value == NULL && other)
+		value = getenv(other);
+	return value ? value : "";
+}
+
+/* Go has no environment and reads no files of ours: all it knows comes from here. */
+void
+aidb_config_fields(StringInfo buf)
+{
+	const char *other_list = GetConfigOption("edb.egress_allowlist", true, false);
+	bool		own_list = egress_allowlist[0] != '\0' || other_list == NULL || other_list[0] == '\0';
+
+	aidb_fields_begin(buf);
+	put(buf, "allow_insecure_egress", allow_insecure_egress ? "t" : "f");
+	put(buf, "allow_insecure_tls", allow_insecure_tls ? "t" : "f");
+	put(buf, "ca_file", ca_file);
+	put(buf, "egress_allowlist", own_list ? egress_allowlist : other_list);
+	put(buf, "egress_parameter", own_list ? "aidb.egress_allowlist" : "edb.egress_allowlist");
+	put(buf, "https_proxy", environment(https_proxy, "HTTPS_PROXY", "HTTP_PROXY"));
+	put(buf, "no_proxy", environment(no_proxy, "NO_PROXY", NULL));
+	put(buf, "max_model_bytes", psprintf("%d", max_model_bytes));
+	put(buf, "max_tool_bytes", psprintf("%d", aidb_max_tool_bytes));
+	put(buf, "max_tool_rows", psprintf("%d", aidb_max_tool_rows));
+	put(buf, "memory_limit_mb", psprintf("%d", memory_limit_mb));
+	put(buf, "model_retries", psprintf("%d", model_retries));
+	put(buf, "tool_timeout_ms", psprintf("%d", aidb_tool_timeout));
+}

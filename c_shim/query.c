@@ -1,0 +1,136 @@
+/*
+ * query.c
+ *		Our own SQL: fixed texts from the Go side, run with the owner's rights.
+ *
+ * Parameters are text; the statements cast them ($1::uuid).  Plans are kept
+ * for the life of the backend under their text, so that a step of an agent
+ * costs no planning.  The texts are constants of our code, never built from
+ * data, so the cache is bounded by the size of the code; a cap guards that.
+ */
+#include "aidb.h"
+
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "executor/spi.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+#define MAX_PLANS 256
+#define MAX_ARGS 100
+
+typedef struct PlanEntry
+{
+	char		key[16];		/* two hashes of the text */
+	SPIPlanPtr	plan;
+} PlanEntry;
+
+static HTAB *plans = NULL;
+
+static PlanEntry *
+find_plan(const char *sql, bool *found)
+{
+	uint64		key[2];
+
+	if (plans == NULL)
+	{
+		HASHCTL		ctl = {.keysize = 16,.entrysize = sizeof(PlanEntry),.hcxt = TopMemoryContext};
+
+		plans = hash_create("aidb plans", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	key[0] = hash_bytes_extended((const unsigned char *) sql, strlen(sql), 0);
+	key[1] = hash_bytes_extended((const unsigned char *) sql, strlen(sql), 0xA1DB);
+	if (hash_get_num_entries(plans) >= MAX_PLANS)
+		return hash_search(plans, key, HASH_FIND, found);
+	return hash_search(plans, key, HASH_ENTER, found);
+}
+
+static SPIPlanPtr
+plan_for(const char *sql, int nargs)
+{
+	bool		found;
+	PlanEntry  *entry = find_plan(sql, &found);
+	Oid			types[MAX_ARGS];
+	SPIPlanPtr	plan;
+
+	if (found && entry->plan)
+		return entry->plan;
+	if (entry && !found)
+		entry->plan = NULL;		/* stays so if preparing fails */
+	for (int i = 0; i < nargs; i++)
+		types[i] = TEXTOID;
+	plan = SPI_prepare(sql, nargs, types);
+	if (plan == NULL)
+		elog(ERROR, "could not prepare \"%s\": %s", sql, SPI_result_code_string(SPI_result));
+	if (entry)
+	{
+		SPI_keepplan(plan);
+		entry->plan = plan;
+	}
+	return plan;
+}
+
+/* columns, names, rows, values of one statement's result */
+static void
+put_rows(StringInfo reply, SPITupleTable *table, uint64 nrows)
+{
+	TupleDesc	desc = table ? table->tupdesc : NULL;
+	int			ncols = desc ? desc->natts : 0;
+
+	aidb_fields_int(reply, ncols);
+	for (int i = 0; i < ncols; i++)
+		aidb_fields_text(reply, NameStr(TupleDescAttr(desc, i)->attname));
+	aidb_fields_int(reply, table ? (int64) nrows : 0);
+	for (uint64 row = 0; table && row < nrows; row++)
+		for (int i = 0; i < ncols; i++)
+		{
+			char	   *value = SPI_getvalue(table->vals[row], desc, i + 1);
+
+			aidb_fields_text(reply, value);
+			if (value)
+				pfree(value);
+		}
+}
+
+static void
+run_one(AidbReader *r, StringInfo reply)
+{
+	char	   *sql = aidb_read_text(r);
+	int64		max_rows = aidb_read_int(r);
+	int			nargs = (int) aidb_read_int(r);
+	Datum		values[MAX_ARGS];
+	char		nulls[MAX_ARGS];
+	int			rc;
+
+	if (nargs < 0 || nargs > MAX_ARGS)
+		elog(ERROR, "statement with %d parameters", nargs);
+	for (int i = 0; i < nargs; i++)
+	{
+		char	   *value = aidb_read_text(r);
+
+		nulls[i] = value ? ' ' : 'n';
+		values[i] = value ? CStringGetTextDatum(value) : (Datum) 0;
+	}
+	rc = SPI_execute_plan(plan_for(sql, nargs), values, nulls, false, max_rows);
+	if (rc < 0)
+		elog(ERROR, "could not execute \"%s\": %s", sql, SPI_result_code_string(rc));
+	put_rows(reply, SPI_tuptable, SPI_processed);
+	if (SPI_tuptable)
+		SPI_freetuptable(SPI_tuptable);
+}
+
+/* A batch: the number of statements, then each; the reply has them in order. */
+void
+aidb_run_queries(AidbReader *r, StringInfo reply, Oid owner)
+{
+	AidbOwnerScope scope;
+	int			n = (int) aidb_read_int(r);
+
+	aidb_enter_owner(&scope, owner);
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	for (int i = 0; i < n; i++)
+		run_one(r, reply);
+	SPI_finish();
+	aidb_leave_owner(&scope);
+}

@@ -1,0 +1,532 @@
+/*
+ * sandbox.c
+ *		The one way into another identity, and the one way out.
+ *
+ * Two scopes live here and nowhere else in the tree:
+ *
+ *	owner scope	 our own SQL, with the rights of the extension's owner and a
+ *				 pinned search_path.  It runs fixed texts of ours only.
+ *	tool scope	 a tool's SQL, as the role that the agent's purpose resolved to
+ *				 (or as the caller), behind every wall that a SECURITY DEFINER
+ *				 function has and those that it lacks.
+ *
+ * What each step of the tool scope stops is said beside it; docs/reference/
+ * security.md tells the whole story.  Every step is undone on both ways out.
+ * While the scope is up, filter.c looks at every statement and function.
+ */
+#include "aidb.h"
+
+#include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
+#include "executor/spi.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/plancache.h"
+#include "utils/portal.h"
+#include "utils/regproc.h"
+#include "utils/resowner.h"
+#include "utils/syscache.h"
+#include "utils/tuplestore.h"
+#include "utils/varlena.h"
+
+AidbToolScope *aidb_tool_scope = NULL;
+
+/* The deadline of the last tool call has passed: its 57014 is not the user's. */
+static volatile sig_atomic_t deadline_passed = false;
+static TimeoutId deadline_timer = MAX_TIMEOUTS;
+
+/* The caller's portals that could be run or closed, frozen during the call. */
+typedef struct FrozenPortals
+{
+	int			nnames;			/* of all portals before the call */
+	char	  **names;
+	int			nfrozen;
+	Portal	   *frozen;
+} FrozenPortals;
+
+/* --- owner scope ----------------------------------------------------------- */
+
+void
+aidb_enter_owner(AidbOwnerScope *s, Oid owner)
+{
+	GetUserIdAndSecContext(&s->user, &s->sec);
+	s->guc_level = NewGUCNestLevel();
+	/* names of ours are qualified; operators and types must be pg_catalog's */
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_SUSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	SetUserIdAndSecContext(owner, s->sec | SECURITY_LOCAL_USERID_CHANGE);
+}
+
+/* On an error the (sub)transaction's abort does the same. */
+void
+aidb_leave_owner(AidbOwnerScope *s)
+{
+	AtEOXact_GUC(false, s->guc_level);
+	SetUserIdAndSecContext(s->user, s->sec);
+}
+
+/* --- tool scope: who ------------------------------------------------------- */
+
+/* Predefined roles that reach outside the database: never for a tool. */
+static const Oid outside_roles[] = {
+	ROLE_PG_EXECUTE_SERVER_PROGRAM,
+	ROLE_PG_READ_SERVER_FILES,
+	ROLE_PG_WRITE_SERVER_FILES,
+	ROLE_PG_SIGNAL_BACKEND,
+};
+
+/* A purpose's role must not be able to do what no sandbox can hold. */
+static void
+check_role_is_confined(Oid role, const char *name)
+{
+	HeapTuple	tuple = SearchSysCache1(AUTHOID, ObjectIdGetDatum(role));
+	Form_pg_authid form;
+	const char *what = NULL;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for role %u", role);
+	form = (Form_pg_authid) GETSTRUCT(tuple);
+	if (form->rolsuper)
+		what = "is a superuser";
+	else if (form->rolbypassrls)
+		what = "bypasses row-level security";
+	else if (form->rolcreaterole)
+		what = "may create roles";
+	else if (form->rolreplication)
+		what = "may replicate";
+	ReleaseSysCache(tuple);
+	for (int i = 0; what == NULL && i < (int) lengthof(outside_roles); i++)
+		if (is_member_of_role_nosuper(role, outside_roles[i]))
+			what = psprintf("is a member of %s", GetUserNameFromId(outside_roles[i], true));
+	if (what)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 aidb_refused("pre_execution_rejected"),
+				 errmsg("role '%s' %s; refusing to run tools as it", name, what),
+				 errhint("Map the purpose to a role without such rights, or say allow_elevated when creating the purpose.")));
+}
+
+/* The role that the call runs as; all checks are made against the caller. */
+static Oid
+check_role(AidbToolCall *call)
+{
+	Oid			caller = GetUserId();
+	Oid			role;
+
+	if (call->role_name == NULL)
+	{
+		if (superuser() && !call->read_only && !aidb_allow_superuser_tools)
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 aidb_refused("pre_execution_rejected"),
+					 errmsg("tools that write do not run as a superuser"),
+					 errhint("Give the agent a purpose, call it as another role, or set aidb.allow_superuser_tools.")));
+		return caller;
+	}
+	role = get_role_oid(call->role_name, true);
+	if (!OidIsValid(role))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 aidb_refused("role_not_found"),
+				 errmsg("role '%s' does not exist", call->role_name)));
+	if (!is_member_of_role(caller, role))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 aidb_refused("not_role_member"),
+				 errmsg("current user is not a member of role '%s'; refusing to switch", call->role_name),
+				 errhint("GRANT %s TO %s;", quote_identifier(call->role_name),
+						 quote_identifier(GetUserNameFromId(caller, false)))));
+	if (!call->elevated)
+		check_role_is_confined(role, call->role_name);
+	return role;
+}
+
+/* A native tool is permitted to a role by EXECUTE on the function of its name. */
+static void
+check_function_grant(AidbToolCall *call, Oid role)
+{
+	Oid			fn;
+
+	if (call->function == NULL)
+		return;
+	fn = DatumGetObjectId(DirectFunctionCall1(regprocedurein, CStringGetDatum(call->function)));
+	if (AIDB_FUNCTION_ACL(fn, role) != ACLCHECK_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 aidb_refused("engine_privilege_denied"),
+				 errmsg("permission denied for function %s", get_func_name(fn)),
+				 errhint("GRANT EXECUTE ON FUNCTION %s TO %s;", call->function,
+						 quote_identifier(GetUserNameFromId(role, false)))));
+}
+
+/* --- tool scope: the caller's cursors -------------------------------------- */
+
+/* Names of all portals that pg_cursors would show, read without SQL. */
+static int
+portal_names(char ***names)
+{
+	LOCAL_FCINFO(fcinfo, 0);
+	FmgrInfo	flinfo;
+	ReturnSetInfo rsinfo = {0};
+	ExprContext *econtext = CreateStandaloneExprContext();
+	TupleTableSlot *slot;
+	int			n = 0,
+				room = 8;
+
+	*names = palloc(sizeof(char *) * room);
+	fmgr_info(F_PG_CURSOR, &flinfo);
+	rsinfo.type = T_ReturnSetInfo;
+	rsinfo.econtext = econtext;
+	rsinfo.allowedModes = SFRM_Materialize;
+	rsinfo.returnMode = SFRM_Materialize;
+	InitFunctionCallInfoData(*fcinfo, &flinfo, 0, InvalidOid, NULL, (Node *) &rsinfo);
+	(void) FunctionCallInvoke(fcinfo);
+	slot = MakeSingleTupleTableSlot(rsinfo.setDesc, &TTSOpsMinimalTuple);
+	while (tuplestore_gettupleslot(rsinfo.setResult, true, false, slot))
+	{
+		bool		isnull;
+		Datum		name = slot_getattr(slot, 1, &isnull);
+
+		if (n == room)
+			*names = repalloc(*names, sizeof(char *) * (room *= 2));
+		if (!isnull)
+			(*names)[n++] = TextDatumGetCString(name);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	tuplestore_end(rsinfo.setResult);
+	FreeExprContext(econtext, true);
+	return n;
+}
+
+/*
+ * FETCH, MOVE, CLOSE and a PL/pgSQL refcursor reach every portal of the session
+ * by name, and no hook sees the last.  A portal that is marked as running is
+ * refused by the engine itself.  Before the subtransaction starts, so that its
+ * abort does not take them for its own.
+ */
+static void
+freeze_portals(FrozenPortals *f)
+{
+	f->nnames = portal_names(&f->names);
+	f->frozen = palloc(sizeof(Portal) * (f->nnames + 1));
+	f->nfrozen = 0;
+	for (int i = 0; i < f->nnames; i++)
+	{
+		Portal		p = GetPortalByName(f->names[i]);
+
+		if (PortalIsValid(p) && p->status == PORTAL_READY)
+		{
+			p->status = PORTAL_ACTIVE;
+			f->frozen[f->nfrozen++] = p;
+		}
+	}
+}
+
+static void
+thaw_portals(FrozenPortals *f)
+{
+	for (int i = 0; i < f->nfrozen; i++)
+		f->frozen[i]->status = PORTAL_READY;
+	f->nfrozen = 0;
+}
+
+/* Cursors opened inside must not outlive the call. */
+static void
+drop_new_portals(FrozenPortals *f)
+{
+	char	  **now;
+	int			n = portal_names(&now);
+
+	for (int i = 0; i < n; i++)
+	{
+		bool		old = false;
+		Portal		p;
+
+		for (int j = 0; j < f->nnames && !old; j++)
+			old = strcmp(now[i], f->names[j]) == 0;
+		if (old)
+			continue;
+		p = GetPortalByName(now[i]);
+		if (PortalIsValid(p) && !p->portalPinned && p->status != PORTAL_ACTIVE)
+			PortalDrop(p, false);
+	}
+}
+
+/* --- tool scope: settings --------------------------------------------------- */
+
+static void
+set_for_call(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+/* The caller's own search_path with pg_temp moved to the end, or the one an administrator fixed. */
+static char *
+tool_search_path(void)
+{
+	StringInfoData path;
+	List	   *names = NIL;
+	ListCell   *lc;
+	const char *given = aidb_tool_search_path[0] ? aidb_tool_search_path : namespace_search_path;
+
+	initStringInfo(&path);
+	if (!SplitIdentifierString(pstrdup(given), ',', &names))
+		names = NIL;
+	foreach(lc, names)
+		if (strcmp(lfirst(lc), "pg_temp") != 0)
+			appendStringInfo(&path, "%s, ", quote_identifier(lfirst(lc)));
+	appendStringInfoString(&path, "pg_temp");
+	return path.data;
+}
+
+static bool
+name_matches(const char *name, List *patterns)
+{
+	ListCell   *lc;
+
+	foreach(lc, patterns)
+	{
+		const char *p = lfirst(lc);
+		size_t		n = strlen(p);
+
+		/* "word" is a part of the name, "=name" the whole of it */
+		if (p[0] == '=' ? pg_strcasecmp(name, p + 1) == 0 : n > 0)
+		{
+			if (p[0] == '=')
+				return true;
+			for (const char *at = name; strlen(at) >= n; at++)
+				if (pg_strncasecmp(at, p, n) == 0)
+					return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Applications keep secrets of the session in custom settings (a signed token,
+ * say), and every role may read those.  Those that look like one are blank
+ * during the call.
+ */
+static void
+hide_settings(void)
+{
+	struct config_generic **table;
+	int			count;
+	List	   *patterns = NIL;
+	List	   *hide = NIL;
+	ListCell   *lc;
+
+	if (aidb_hidden_settings[0] == '\0' ||
+		!SplitGUCList(pstrdup(aidb_hidden_settings), ',', &patterns))
+		return;
+	AIDB_GUC_TABLE(table, count);
+	for (int i = 0; i < count; i++)
+		if (table[i]->flags & GUC_CUSTOM_PLACEHOLDER && name_matches(table[i]->name, patterns))
+			hide = lappend(hide, pstrdup(table[i]->name));
+	foreach(lc, hide)
+		set_for_call(lfirst(lc), "");
+}
+
+static void
+set_call_settings(AidbToolScope *s)
+{
+	set_for_call("search_path", tool_search_path());
+	set_for_call("row_security", "on");
+	/* the filters are up in this process only */
+	set_for_call("max_parallel_workers_per_gather", "0");
+	/* a loop of RAISE NOTICE would flood the client */
+	set_for_call("client_min_messages", "error");
+	if (work_mem > 64 * 1024)
+		set_for_call("work_mem", "64MB");
+	hide_settings();
+	if (s->read_only)
+		set_for_call("transaction_read_only", "on");
+}
+
+/* --- tool scope: time -------------------------------------------------------- */
+
+/* In a signal handler: only flags, as PostgreSQL's own handlers do. */
+static void
+on_deadline(void)
+{
+	deadline_passed = true;
+	if (aidb_tool_scope)
+	{
+		aidb_tool_scope->deadline_hit = true;
+		InterruptPending = true;
+		QueryCancelPending = true;
+		SetLatch(MyLatch);
+	}
+}
+
+bool
+aidb_tool_deadline_passed(void)
+{
+	return deadline_passed;
+}
+
+static void
+start_deadline(int ms)
+{
+	if (deadline_timer == MAX_TIMEOUTS)
+		deadline_timer = RegisterTimeout(USER_TIMEOUT, on_deadline);
+	if (ms > 0)
+		AIDB_ENABLE_DEADLINE(deadline_timer, ms, 100);
+}
+
+static void
+stop_deadline(void)
+{
+	if (deadline_timer == MAX_TIMEOUTS)
+		return;
+	disable_timeout(deadline_timer, false);
+	if (deadline_passed)
+		QueryCancelPending = false; /* it was ours, and it has been answered */
+}
+
+/* --- tool scope: enter, execute, leave --------------------------------------- */
+
+/* Nothing that a read-only call did may stay, whatever the filters missed. */
+static void
+check_nothing_written(void)
+{
+	if (TransactionIdIsValid(GetCurrentTransactionIdIfAny()))
+		ereport(ERROR,
+				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+				 aidb_refused("pre_execution_rejected"),
+				 errmsg("the statement changed the database in a read-only tool call"),
+				 errdetail("Its changes were rolled back.")));
+}
+
+static void
+check_no_temp_schema(Oid before)
+{
+	Oid			now,
+				toast;
+
+	GetTempNamespaceState(&now, &toast);
+	if (now != before)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 aidb_refused("pre_execution_rejected"),
+				 errmsg("the statement created temporary objects in a tool call")));
+}
+
+/*
+ * One tool call.  The caller of this function gets the result, or an error
+ * after everything was undone; its user id, settings, cursors, locks and
+ * transaction are then what they were.
+ */
+void
+aidb_run_tool(AidbToolCall *call)
+{
+	MemoryContext outer = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	AidbToolScope scope = {.call = call,.read_only = call->read_only};
+	FrozenPortals portals;
+	Oid			user,
+				temp_schema,
+				temp_toast;
+	int			sec,
+				guc_level,
+				xact_level = GetCurrentTransactionNestLevel();
+
+	if (aidb_tool_scope)
+		elog(ERROR, "a tool call inside a tool call");
+	deadline_passed = false;
+
+	/* 1. who: checked against the caller, each time, from the catalog as it is now */
+	scope.role = check_role(call);
+	check_function_grant(call, scope.role);
+	if (call->statement == NULL)
+		return;					/* only asked whether it may */
+
+	GetTempNamespaceState(&temp_schema, &temp_toast);
+	/* 2. the caller's cursors */
+	freeze_portals(&portals);
+	PG_TRY();
+	{
+		/*
+		 * 3. PL/pgSQL checks EXECUTE on what its simple expressions call once
+		 * in a transaction.  Expressions that the caller warmed up would be
+		 * run unchecked: forget them.
+		 */
+		if (aidb_plpgsql_ran)
+			ResetPlanCache();
+		aidb_plpgsql_ran = false;
+
+		/* 4. effects and errors are confined to a subtransaction */
+		BeginInternalSubTransaction(NULL);
+		MemoryContextSwitchTo(outer);
+
+		/* 5. settings: all changes inside are taken back */
+		guc_level = NewGUCNestLevel();
+		set_call_settings(&scope);
+		if (call->trusted)
+			aidb_tool_prepare(call);
+
+		/*
+		 * 6. the role.  LOCAL_USERID_CHANGE makes SET ROLE fail in the engine;
+		 * RESTRICTED_OPERATION stops what would run later with the caller's
+		 * rights: deferred triggers, WITH HOLD, PREPARE, LISTEN, temp objects.
+		 */
+		GetUserIdAndSecContext(&user, &sec);
+		SetUserIdAndSecContext(scope.role,
+							   sec | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+
+		/* 7. atomic SPI: COMMIT and ROLLBACK inside fail by themselves */
+		if (SPI_connect() != SPI_OK_CONNECT)
+			elog(ERROR, "SPI_connect failed");
+
+		/* 8. the filters */
+		aidb_tool_scope = &scope;
+		start_deadline(call->timeout_ms);
+		aidb_tool_execute(call);
+		stop_deadline();
+
+		drop_new_portals(&portals);
+		check_no_temp_schema(temp_schema);
+		if (call->read_only)
+			check_nothing_written();
+
+		/* out, in the opposite order */
+		aidb_tool_scope = NULL;
+		SPI_finish();
+		AtEOXact_GUC(false, guc_level);
+		SetUserIdAndSecContext(user, sec);
+		if (call->read_only)
+			RollbackAndReleaseCurrentSubTransaction();
+		else
+			ReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(outer);
+		CurrentResourceOwner = owner;
+		thaw_portals(&portals);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *e;
+
+		MemoryContextSwitchTo(outer);
+		e = CopyErrorData();
+		FlushErrorState();
+		aidb_tool_scope = NULL;
+		stop_deadline();
+		/* the abort restores the user id, the settings and SPI's stack */
+		while (GetCurrentTransactionNestLevel() > xact_level)
+			RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(outer);
+		CurrentResourceOwner = owner;
+		thaw_portals(&portals);
+		if (deadline_passed && e->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		{
+			e->message = psprintf("the tool call exceeded its time limit of %d ms", call->timeout_ms);
+			e->detail = NULL;
+			e->hint = pstrdup("Ask for less: fewer rows, a narrower condition, or an aggregate over an indexed column.");
+		}
+		ReThrowError(e);
+	}
+	PG_END_TRY();
+}

@@ -1,0 +1,433 @@
+/*
+ * serve.c
+ *		One run: sends START to Go and serves its requests until RESULT.
+ *
+ * The main thread sleeps in a wait set of {latch, postmaster death, eventfd};
+ * interrupts are checked before every request and after every wake-up, so a
+ * cancel or a shutdown ends the run at once, whatever Go is doing.  On the way
+ * out by an error the run is only marked dead and Go is told: nothing is waited
+ * for, and messages of the dead run are dropped when they come.
+ *
+ * States of a run: none -> active (START sent) -> none (RESULT, FAIL or an
+ * error).  There is at most one run at a time: SQL of a tool cannot start
+ * another (see entry.c).
+ */
+#include "aidb.h"
+
+#include "access/xlog.h"
+#include "commands/dbcommands.h"
+#include "storage/lock.h"
+#include "storage/proc.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/uuid.h"
+
+#define AIDB_LOCK_FIELD4 0xA1DB	/* keeps our locks apart from pg_advisory_lock()'s */
+
+typedef struct Run
+{
+	uint64		id;
+	Oid			owner;
+	char	   *caller;
+	char	   *principal;
+} Run;
+
+static Run	run;				/* id 0: none is active */
+static uint64 last_run_id = 0;
+static WaitEventSet *wait_set = NULL;
+static uint32 wait_event = 0;
+static uint64 sent_config = 0;
+
+bool
+aidb_run_active(void)
+{
+	return run.id != 0;
+}
+
+const char *
+aidb_run_caller(void)
+{
+	return run.id ? run.caller : NULL;
+}
+
+const char *
+aidb_run_principal(void)
+{
+	return run.id ? run.principal : NULL;
+}
+
+static void
+send_message(AidbBridge *b, AidbQueue *q, uint32 kind, uint64 run_id, uint32 seq, StringInfo body)
+{
+	AidbMsg    *m = aidb_msg_new(kind, run_id, seq, body->len);
+
+	if (m == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("A message of %d bytes for the aidb runtime could not be made.", body->len)));
+	memcpy(m->data, body->data, body->len);
+	aidb_push(b, q, b->to_go, m);
+}
+
+static void
+send_config_if_changed(AidbBridge *b)
+{
+	StringInfoData buf;
+	uint64		hash = 14695981039346656037ULL;
+
+	initStringInfo(&buf);
+	aidb_config_fields(&buf);
+	for (int i = 0; i < buf.len; i++)
+		hash = (hash ^ (unsigned char) buf.data[i]) * 1099511628211ULL;
+	if (hash != sent_config)
+		send_message(b, &b->commands, AIDB_CMD_CONFIG, 0, 0, &buf);
+	sent_config = hash;
+	pfree(buf.data);
+}
+
+/* function, caller, session user, principal, superuser, recovery, read-only transaction; then the arguments */
+static void
+send_start(AidbBridge *b, const char *function, int nargs, char **args)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	aidb_fields_begin(&buf);
+	aidb_fields_text(&buf, function);
+	aidb_fields_text(&buf, run.caller);
+	aidb_fields_text(&buf, GetUserNameFromId(GetSessionUserId(), false));
+	aidb_fields_text(&buf, run.principal);
+	aidb_fields_bool(&buf, superuser());
+	aidb_fields_bool(&buf, RecoveryInProgress());
+	aidb_fields_bool(&buf, XactReadOnly);
+	for (int i = 0; i < nargs; i++)
+		aidb_fields_text(&buf, args[i]);
+	send_message(b, &b->commands, AIDB_CMD_START, run.id, 0, &buf);
+	pfree(buf.data);
+}
+
+/* Serialises the calls of one conversation until this transaction ends. */
+static void
+lock_conversation(AidbReader *r)
+{
+	char	   *text = aidb_read_text(r);
+	pg_uuid_t  *id = DatumGetUUIDP(DirectFunctionCall1(uuid_in, CStringGetDatum(text)));
+	LOCKTAG		tag;
+	uint32		a,
+				b,
+				c,
+				d;
+
+	memcpy(&a, id->data, 4);
+	memcpy(&b, id->data + 4, 4);
+	memcpy(&c, id->data + 8, 4);
+	memcpy(&d, id->data + 12, 4);
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, a ^ c, b ^ d, AIDB_LOCK_FIELD4);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+}
+
+/*
+ * A secret that lives outside the database: an environment variable of the
+ * server, or a file.  The prefix rules are checked here, at every use, because
+ * whoever registers a name must not be able to read the server's other secrets.
+ */
+static void
+read_secret(AidbReader *r, StringInfo reply)
+{
+	char	   *kind = aidb_read_text(r);
+	char	   *name = aidb_read_text(r);
+
+	if (strcmp(kind, "env") == 0)
+	{
+		const char *prefix = aidb_env_var_allowed_prefix;
+		const char *value;
+
+		if (prefix[0] == '\0' || strncmp(name, prefix, strlen(prefix)) != 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("environment variable name '%s' does not start with the required prefix '%s' "
+							"(see the aidb.env_var_allowed_prefix GUC)", name, prefix)));
+		value = getenv(name);
+		if (value == NULL || value[0] == '\0')
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("environment variable \"%s\" of the server is not set", name)));
+		aidb_fields_text(reply, value);
+	}
+	else
+	{
+		const char *prefix = aidb_k8s_secret_allowed_path_prefix;
+
+		if (prefix[0] == '\0' || strncmp(name, prefix, strlen(prefix)) != 0 || strstr(name, "..") != NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("secret path '%s' does not start with the required prefix '%s' "
+							"(see the aidb.k8s_secret_allowed_path_prefix GUC)", name, prefix)));
+		aidb_fields_text(reply, name);	/* Go reads it; the path is allowed */
+	}
+}
+
+static void
+show_notice(AidbReader *r)
+{
+	char	   *level = aidb_read_text(r);
+	char	   *message = aidb_read_text(r);
+	char	   *hint = aidb_read_text(r);
+
+	ereport(strcmp(level, "warning") == 0 ? WARNING : strcmp(level, "log") == 0 ? LOG : NOTICE,
+			(errcode(strcmp(level, "warning") == 0 ? ERRCODE_WARNING : ERRCODE_SUCCESSFUL_COMPLETION),
+			 errmsg_internal("%s", message ? message : ""),
+			 errhidestmt(true), errhidecontext(true),
+			 hint && hint[0] ? errhint("%s", hint) : 0));
+}
+
+/* flags of a TOOL request, in the order that Go writes them */
+static void
+read_tool_request(AidbReader *r, AidbToolCall *call)
+{
+	call->role_name = aidb_read_text(r);
+	call->statement = aidb_read_text(r);
+	call->function = aidb_read_text(r);
+	call->read_only = aidb_read_bool(r);
+	call->trusted = aidb_read_bool(r);
+	call->elevated = aidb_read_bool(r);
+	call->max_rows = (int) aidb_read_int(r);
+	call->max_bytes = aidb_read_int(r);
+	call->timeout_ms = (int) aidb_read_int(r);
+	call->conversation_id = aidb_read_text(r);
+	call->agent_name = aidb_read_text(r);
+	call->nparams = (int) aidb_read_int(r);
+	if (call->nparams < 0 || call->nparams > 1000)
+		elog(ERROR, "tool call with %d parameters", call->nparams);
+	call->param_types = palloc0(sizeof(char *) * (call->nparams + 1));
+	call->param_values = palloc0(sizeof(char *) * (call->nparams + 1));
+	for (int i = 0; i < call->nparams; i++)
+	{
+		call->param_types[i] = aidb_read_text(r);
+		call->param_values[i] = aidb_read_text(r);
+	}
+}
+
+static void
+run_tool(AidbReader *r, StringInfo reply)
+{
+	AidbToolCall call = {0};
+
+	read_tool_request(r, &call);
+	call.rows = makeStringInfo();
+	aidb_fields_begin(call.rows);
+	aidb_run_tool(&call);
+	aidb_fields_text(reply, call.tag ? call.tag : "");
+	aidb_fields_bool(reply, call.returns_rows);
+	aidb_fields_bool(reply, call.truncated);
+	aidb_fields_int(reply, (int64) call.affected);
+	aidb_fields_int(reply, call.nrows);
+	aidb_fields_put(reply, call.rows->data, call.rows->len);
+}
+
+/*
+ * Serves one request.  Whatever it does is inside a subtransaction, so that an
+ * error of it is only an answer; 57014 is answered and then thrown again:
+ * swallowing it would make the call impossible to cancel.
+ */
+static void
+serve_request(AidbBridge *b, AidbMsg *m)
+{
+	MemoryContext outer = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	MemoryContext mine = AllocSetContextCreate(outer, "aidb request", ALLOCSET_DEFAULT_SIZES);
+	StringInfoData reply;
+	AidbReader	r;
+	uint32		kind = AIDB_REP_OK;
+	bool		own_subxact = m->kind != AIDB_REQ_TOOL; /* a tool call makes its own */
+	volatile bool cancelled = false;
+
+	MemoryContextSwitchTo(mine);
+	initStringInfo(&reply);
+	aidb_fields_begin(&reply);
+	aidb_error_reset();
+	aidb_read_begin(&r, m);
+	if (own_subxact)
+	{
+		BeginInternalSubTransaction(NULL);
+		MemoryContextSwitchTo(mine);
+	}
+	PG_TRY();
+	{
+		switch (m->kind)
+		{
+			case AIDB_REQ_QUERY:
+				kind = AIDB_REP_ROWS;
+				aidb_run_queries(&r, &reply, run.owner);
+				break;
+			case AIDB_REQ_TOOL:
+				kind = AIDB_REP_TOOL;
+				run_tool(&r, &reply);
+				break;
+			case AIDB_REQ_LOCK:
+				/* held until the caller's transaction ends: released to it with the subtransaction */
+				lock_conversation(&r);
+				break;
+			case AIDB_REQ_SECRET:
+				read_secret(&r, &reply);
+				break;
+			default:
+				elog(ERROR, "unexpected request %u of the Go library", m->kind);
+		}
+		if (own_subxact)
+			ReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(outer);
+		CurrentResourceOwner = owner;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *e;
+
+		MemoryContextSwitchTo(mine);
+		e = CopyErrorData();
+		FlushErrorState();
+		if (own_subxact)
+			RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(outer);
+		CurrentResourceOwner = owner;
+		kind = AIDB_REP_ERROR;
+		aidb_error_fields(&reply, e);
+		cancelled = e->sqlerrcode == ERRCODE_QUERY_CANCELED &&
+			!(m->kind == AIDB_REQ_TOOL && aidb_tool_deadline_passed());
+		if (cancelled)
+			ReThrowError(e);
+	}
+	PG_END_TRY();
+
+	send_message(b, &b->replies, kind, run.id, m->seq, &reply);
+	MemoryContextDelete(mine);
+}
+
+static void
+read_result(AidbMsg *m, AidbResult *result)
+{
+	AidbReader	r;
+
+	aidb_read_begin(&r, m);
+	result->ncols = (int) aidb_read_int(&r);
+	result->nrows = (int) aidb_read_int(&r);
+	if (result->ncols < 0 || result->ncols > 100 || result->nrows < 0 || result->nrows > 10000000)
+		elog(ERROR, "result of the Go library has an impossible shape");
+	result->values = palloc0(sizeof(char *) * ((Size) result->ncols * result->nrows + 1));
+	for (int i = 0; i < result->ncols * result->nrows; i++)
+		result->values[i] = aidb_read_text(&r);
+}
+
+/* Handles one message of Go; true when it ended the run. */
+static bool
+handle_message(AidbBridge *b, AidbMsg *m, AidbResult *result)
+{
+	AidbReader	r;
+
+	if (m->run != run.id)
+		return false;			/* of a run that is gone */
+	switch (m->kind)
+	{
+		case AIDB_REQ_RESULT:
+			read_result(m, result);
+			return true;
+		case AIDB_REQ_FAIL:
+			aidb_read_begin(&r, m);
+			aidb_raise_from_go(&r);
+		case AIDB_REQ_NOTICE:
+			aidb_read_begin(&r, m);
+			show_notice(&r);
+			return false;
+		default:
+			serve_request(b, m);
+			return false;
+	}
+}
+
+static void
+serve_until_done(AidbBridge *b, AidbResult *result)
+{
+	for (;;)
+	{
+		WaitEvent	event;
+		uint64_t	count;
+		AidbMsg    *m;
+
+		CHECK_FOR_INTERRUPTS();
+		while ((m = aidb_pop(b, &b->requests)) != NULL)
+		{
+			bool		done = false;
+
+			/* free the message whichever way its handling ends */
+			PG_TRY();
+			{
+				done = handle_message(b, m, result);
+			}
+			PG_FINALLY();
+			{
+				free(m);
+			}
+			PG_END_TRY();
+			if (done)
+				return;
+			CHECK_FOR_INTERRUPTS();
+		}
+		if (WaitEventSetWait(wait_set, -1, &event, 1, wait_event) > 0 &&
+			event.events & WL_LATCH_SET)
+			ResetLatch(MyLatch);
+		/* drained after the wait: what was queued since is found by the next pop */
+		while (read(b->to_pg, &count, sizeof(count)) < 0 && errno == EINTR)
+			;
+	}
+}
+
+static void
+make_wait_set(AidbBridge *b)
+{
+	if (wait_set)
+		return;
+	wait_event = AIDB_WAIT_EVENT_NEW();
+	wait_set = AIDB_CREATE_WAIT_SET(3);
+	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, b->to_pg, NULL, NULL);
+}
+
+/*
+ * Runs a function of the Go side.  Its result is in the current memory
+ * context.  Raises what Go asks to raise, and everything that interrupts.
+ */
+void
+aidb_serve(const char *function, int nargs, char **args, Oid owner, AidbResult *result)
+{
+	AidbBridge *b = aidb_go_bridge();
+	const char *principal = GetConfigOption("aidb.principal", true, false);
+
+	make_wait_set(b);
+	run.caller = GetUserNameFromId(GetUserId(), false);
+	run.principal = principal && principal[0] ? pstrdup(principal) : run.caller;
+	run.owner = owner;
+	send_config_if_changed(b);
+	run.id = ++last_run_id;
+	PG_TRY();
+	{
+		send_start(b, function, nargs, args);
+		serve_until_done(b, result);
+	}
+	PG_CATCH();
+	{
+		AidbMsg    *m = aidb_msg_new(AIDB_CMD_CANCEL, run.id, 0, sizeof(int32));
+
+		run.id = 0;
+		if (m)
+		{
+			memset(m->data, 0, sizeof(int32));
+			aidb_push(b, &b->commands, b->to_go, m);
+		}
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	run.id = 0;
+}

@@ -1,0 +1,53 @@
+package agent
+
+// The closing report: a run that is stopped before it has an answer asks the model for one last text. No tool runs
+// any more, so this is not a round.
+
+import (
+	"fmt"
+
+	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/fault"
+)
+
+type closing struct {
+	// why the run was stopped.
+	why *fault.Error
+	// always: the run ends with a report, if need be one of our own (the strategy summarize promises it).
+	// Otherwise it ends with why, when the model gives none.
+	always  bool
+	attempt int
+}
+
+// close asks for the closing report. The first time the tools are still offered, as some providers refuse a
+// conversation with calls in it otherwise; a model that calls one all the same is asked again without.
+func (s *State) close(why *fault.Error, always bool) {
+	if s.closing == nil {
+		s.closing = &closing{why: why, always: always}
+	}
+	s.closing.attempt++
+	s.ask(closingNote(s.closing.why.Message), s.closing.attempt < maxClosing)
+}
+
+func (s *State) closingReplied(text string, withCalls bool) {
+	s.drop("not run: the run is being stopped, only a closing report in plain text is wanted")
+	c := s.closing
+	given := !conversation.Empty(text, nil)
+	switch {
+	case given && (!withCalls || c.attempt == maxClosing):
+		// Text beside calls announces them more often than it reports; it counts only when there is no better.
+		s.answer(text)
+	case c.attempt < maxClosing:
+		s.close(c.why, c.always)
+	case c.always:
+		s.answer(s.ownReport())
+	default:
+		s.fail(conversation.StatusError, fault.New(c.why.Kind, "%s, and gave no closing report", c.why.Message))
+	}
+}
+
+// ownReport says what is known when the model reports nothing.
+func (s *State) ownReport() string {
+	return fmt.Sprintf("The run was stopped: %s. The model gave no report; %d rounds with %d tool calls were completed.",
+		s.closing.why.Message, s.round, s.toolCalls)
+}

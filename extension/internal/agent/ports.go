@@ -1,0 +1,225 @@
+package agent
+
+// What the loop needs from the outside. The loop declares it, adapters implement it, main wires them together;
+// package testkit holds the fakes.
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/purpose"
+)
+
+// ToolSpec is a tool as the model sees it. Parameters is a JSON Schema object.
+type ToolSpec struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage
+}
+
+// Request is one call of a model: the whole conversation, the system message (if any) first. The slices belong
+// to the loop and are valid until Complete returns; a model that keeps something copies it.
+type Request struct {
+	Messages []conversation.Message
+	Tools    []ToolSpec
+}
+
+// The finish reasons that the loop tells apart. A model may return any other word; it is recorded.
+const (
+	FinishStop          = "stop"
+	FinishToolCalls     = "tool_calls"
+	FinishLength        = "length"
+	FinishContentFilter = "content_filter"
+)
+
+// Reply is what a model answered. Model is the name that the provider reports.
+type Reply struct {
+	Content   string
+	ToolCalls []conversation.ToolCall
+	Finish    string
+	Model     string
+	Usage     conversation.Usage
+}
+
+// Model is one model of one provider. Complete retries what can be retried, inside ctx, and returns a
+// *fault.Error of one of the Model kinds with a text free of secrets. An error without a kind counts as
+// unclassified: the loop asks again, up to a limit.
+type Model interface {
+	Complete(ctx context.Context, r Request) (Reply, error)
+}
+
+// ModelRef is a registered model: everything an adapter needs to reach it. Credentials stay opaque to the core
+// and are never logged.
+type ModelRef struct {
+	Name            string
+	Provider        string
+	Config          json.RawMessage
+	Credentials     json.RawMessage
+	CredentialsEnv  string
+	CredentialsFile string
+}
+
+// Models opens models. An error that is not the engine's becomes the error row of the call.
+type Models interface {
+	Open(ctx context.Context, ref ModelRef) (Model, error)
+}
+
+// Result is the outcome of a tool call as the model sees it: contents, or an error text. The loop puts
+// "Tool error: " before an Error that does not begin with it.
+type Result struct {
+	Contents string
+	Error    string
+}
+
+// Toolbox is the tools of one run. Call checks the arguments; whatever is wrong with the call or the tool is a
+// Result with Error set. An error means that the run cannot go on: the engine's (cancel, host gone) is raised,
+// any other ends the run with an error row.
+type Toolbox interface {
+	Specs() []ToolSpec
+	Call(ctx context.Context, call conversation.ToolCall) (Result, error)
+}
+
+// ToolboxRequest says whose tools to open. Role "" means that tools run as the caller. ConversationID and TaskID
+// are zero in a read-only run, of which nothing is stored.
+type ToolboxRequest struct {
+	Names          []string
+	ReadOnly       bool
+	Role           string
+	Purpose        string
+	AgentID        uuid.UUID
+	Agent          string
+	Caller         Caller
+	TaskID         uuid.UUID
+	ConversationID uuid.UUID
+}
+
+// Toolboxes opens toolboxes: resolves the names, drops what a read-only run may not use, adds what every agent has.
+type Toolboxes interface {
+	Open(ctx context.Context, r ToolboxRequest) (Toolbox, error)
+}
+
+// Task is one call of agent_converse as its row begins. Role is the role that tools run as ("" = the caller).
+// TimeoutAt is CreatedAt plus the agent's time budget.
+type Task struct {
+	ID             uuid.UUID
+	AgentID        uuid.UUID
+	Agent          string
+	ConversationID uuid.UUID
+	PromptID       uuid.UUID
+	Caller         Caller
+	Role           string
+	Purpose        string
+	CreatedAt      time.Time
+	TimeoutAt      time.Time
+}
+
+// TaskEnd is how a task ended. BudgetConsumed is input plus output tokens, estimated where the provider did not
+// say, and fits an SQL integer; Usage holds only what it said. AnswerID is nil without an answer.
+type TaskEnd struct {
+	ID             uuid.UUID
+	Status         string
+	Error          string
+	PromptID       uuid.UUID
+	AnswerID       *uuid.UUID
+	BudgetConsumed int64
+	Usage          conversation.Usage
+	Rounds         int
+	CompletedAt    time.Time
+	TimeoutAt      time.Time
+}
+
+// Journal writes one run: its task and its records, in the order given. It may buffer: Finish flushes. The slice of
+// records is the loop's, their payloads are the journal's to keep. Any error is raised, never turned into a row: what
+// cannot be logged must not take effect.
+type Journal interface {
+	Begin(ctx context.Context, t Task) error
+	Append(ctx context.Context, records ...conversation.Record) error
+	Finish(ctx context.Context, end TaskEnd) error
+}
+
+// Conversation is what is known of a conversation. Exists is false for an id that no task has used yet; the other
+// fields are then zero. Role, SessionUser and Principal are those of the caller that began it: together they own
+// it. Records is its log, oldest first; record types that Rebuild does not read may be left out.
+type Conversation struct {
+	ID          uuid.UUID
+	Exists      bool
+	Agent       string
+	Role        string
+	SessionUser string
+	Principal   string
+	Records     []conversation.Record
+}
+
+// Store reads what a run needs. Agent returns nil without an error when there is none of that name.
+// Conversation locks the id until the transaction ends, so that one conversation runs one call at a time.
+type Store interface {
+	Agent(ctx context.Context, name string) (*Definition, error)
+	Conversation(ctx context.Context, id uuid.UUID) (Conversation, error)
+}
+
+// Clock is the time.
+type Clock interface{ Now() time.Time }
+
+// IDs makes ids; in production UUIDs of version 7, which sort by time.
+type IDs interface{ New() uuid.UUID }
+
+// Tracer speaks to the session: debug lines and warnings. It cannot fail; a host that is gone drops them.
+type Tracer interface {
+	Notice(text string)
+	Warning(text, hint string)
+}
+
+// Definition is an agent as stored, with what it refers to. Model is nil when no model of that name is
+// registered, Purpose nil when the agent has none. Nil budgets are unset.
+type Definition struct {
+	ID                uuid.UUID
+	Name              string
+	Instructions      string
+	ModelName         string
+	Model             *ModelRef
+	Purpose           *PurposeState
+	Tools             []string
+	Delegates         []string
+	OutputType        json.RawMessage
+	InputTokenBudget  *int
+	OutputTokenBudget *int
+	MaxIterations     *int
+	TimeoutSeconds    *int
+	Strategy          string
+	Enabled           bool
+	Owner             string
+}
+
+// PurposeState is a purpose as the registry has it now.
+type PurposeState = purpose.State
+
+// Caller is who called: Role is the current role, SessionUser who logged in, Principal the application's end user.
+type Caller struct {
+	Role        string
+	SessionUser string
+	Principal   string
+	Superuser   bool
+}
+
+// Call is one call of agent_converse. Nil means that the argument was NULL. InRecovery says that the server is a standby.
+type Call struct {
+	Agent          string
+	Prompt         string
+	ConversationID *string
+	ReadOnly       *bool
+	OutputType     json.RawMessage
+	Debug          bool
+	InRecovery     bool
+	Caller         Caller
+}
+
+// Outcome is the row that agent_converse returns: Message and ConversationID, or Error alone.
+type Outcome struct {
+	Message        *string
+	ConversationID *string
+	Error          *string
+}

@@ -1,0 +1,180 @@
+package agent
+
+// The log is the state: for random runs, the messages rebuilt from the log equal those that the run held, at the end
+// and after every step, and whatever is sent to the model is in an order that every provider accepts.
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/fault"
+)
+
+// script makes the events of a random run.
+type script struct {
+	*rand.Rand
+	at time.Time
+}
+
+func pick[T any](s *script, items ...T) T { return items[s.IntN(len(items))] }
+
+func (s *script) text() string {
+	return pick(s, "", "  \n", "fine", "NUL\x00here", "cut\xff\xed\xa0\x80", "quote \" back \\ tab\t", "ünïcode 🙂", "{\"a\":1}", "\u2028")
+}
+
+func (s *script) reply() Reply {
+	r := Reply{Content: s.text(), Model: "m" + s.text(), Finish: pick(s, FinishStop, FinishToolCalls, FinishStop, FinishLength, "weird")}
+	if s.IntN(40) == 0 {
+		r.Finish = FinishContentFilter
+	}
+	for range pick(s, 0, 0, 1, 1, 2, 3) {
+		r.ToolCalls = append(r.ToolCalls, conversation.ToolCall{
+			ID:        pick(s, "", "a", "b", "call_1_2", "x\x00"),
+			Name:      pick(s, "t1", "t2", "missing", "", "bad\xffname"),
+			Arguments: pick(s, "", "{}", `{"q":"x\u0000y","z":"\ud800"}`, `{"n":1e999999}`, "[1]", "{oops", `{"q": 1}`, "null"),
+		})
+	}
+	if s.IntN(3) == 0 {
+		in, out := s.Int64N(2000)-20, s.Int64N(200)-5
+		r.Usage = conversation.Usage{Input: &in, Output: &out}
+	}
+	return r
+}
+
+func (s *script) limits() Limits {
+	l := Limits{Timeout: time.Duration(1+s.IntN(300)) * time.Second,
+		Strategy: pick(s, StrategyAttemptComplete, StrategyError, StrategySummarize, StrategyIgnore)}
+	if s.IntN(2) == 0 {
+		l.Rounds = 1 + s.IntN(30)
+	}
+	if s.IntN(3) == 0 {
+		l.Input = 1 + s.Int64N(4000)
+	}
+	if s.IntN(3) == 0 {
+		l.Output = 1 + s.Int64N(1000)
+	}
+	return l
+}
+
+// answer makes the event that answers an effect.
+func (s *script) answer(e Effect) Event {
+	s.at = s.at.Add(time.Duration(s.IntN(3000)) * time.Millisecond)
+	switch e.(type) {
+	case Ask:
+		switch s.IntN(40) {
+		case 0:
+			return ModelFailed{At: s.at, Err: errors.New("odd\x00")}
+		case 1:
+			return ModelFailed{At: s.at, Err: fault.New(fault.ModelUnavailable, "down")}
+		case 2:
+			return TimeUp{At: s.at}
+		}
+		return Replied{At: s.at, Reply: s.reply()}
+	case Run:
+		switch s.IntN(60) {
+		case 0:
+			return ToolBroke{At: s.at, Err: fault.New(fault.LimitExceeded, "too deep")}
+		case 1:
+			return TimeUp{At: s.at}
+		}
+		if s.IntN(3) == 0 {
+			return ToolDone{At: s.at, Result: Result{Error: pick(s, "no", "Tool error: no", "x\x00y")}}
+		}
+		return ToolDone{At: s.at, Result: Result{Contents: pick(s, "", "[]", `[{"a": 1}]`, "N\x00L", "\xc3\x28")}}
+	}
+	return nil
+}
+
+func TestProperty_LogIsTheState(t *testing.T) {
+	t.Parallel()
+	statuses := map[string]int{}
+	for seed := range uint64(800) {
+		s := &script{Rand: rand.New(rand.NewPCG(seed, 7)), at: time.Unix(0, 0)}
+		var log []conversation.Record
+		// Two calls on one conversation: the second one's history is the first one's log.
+		for call := range 2 {
+			state := NewState(Config{
+				Agent: "a", Instructions: pick(s, "", "You help."), User: "ann", Prompt: fmt.Sprintf("prompt %d", call),
+				History: conversation.Rebuild(log), Tools: []ToolSpec{{Name: "t1"}, {Name: "t2"}},
+				Limits: s.limits(), Deadline: s.at.Add(60 * time.Second), Debug: seed%2 == 0,
+			})
+			end := play(t, s, state, &log)
+			statuses[end.Status]++
+			require.Equal(t, state.Messages(), conversation.Rebuild(log), "seed %d", seed)
+		}
+	}
+	for _, status := range []string{conversation.StatusSuccess, conversation.StatusError, conversation.StatusTimeout} {
+		require.NotZero(t, statuses[status], "the scripts are too tame: no run ended with %s", status)
+	}
+}
+
+// play drives a run to its end, and checks what holds at every step.
+func play(t *testing.T, s *script, state *State, log *[]conversation.Record) Finish {
+	t.Helper()
+	asked, answered := 0, 0
+	var event Event = Started{At: s.at}
+	for range 10_000 {
+		var next Effect
+		for _, effect := range state.Step(event) {
+			require.Nil(t, next, "Ask, Run and Finish come last")
+			switch e := effect.(type) {
+			case Log:
+				if e.Type == conversation.Answer || e.Type == conversation.Failure {
+					answered++
+				}
+				*log = append(*log, conversation.Record{Type: e.Type, Request: e.Request, Response: e.Response, Status: e.Status, Error: e.Error})
+				if s.IntN(20) == 0 {
+					rebuilt := conversation.Rebuild(*log)
+					require.Equal(t, rebuilt, conversation.Repair(rebuilt), "a log cut anywhere gives a history in order")
+				}
+			case Warn, Extend:
+			default:
+				next = effect
+			}
+		}
+		switch e := next.(type) {
+		case Ask:
+			asked++
+			require.LessOrEqual(t, asked, maxRounds+maxClosing+maxUnclassified-1)
+			checkRequest(t, e.Request)
+		case Finish:
+			require.Equal(t, 1, answered, "the last record is the answer or the error, and the only one")
+			last := (*log)[len(*log)-1]
+			if e.Err == nil {
+				require.Equal(t, conversation.Answer, last.Type)
+				require.NotEmpty(t, e.Answer)
+			} else {
+				require.Equal(t, conversation.Failure, last.Type)
+				require.NotEmpty(t, e.Err.Message)
+			}
+			require.Empty(t, state.Step(Started{At: s.at}), "nothing happens after the end")
+			return e
+		}
+		event = s.answer(next)
+		require.NotNil(t, event)
+	}
+	require.Fail(t, "the run does not end")
+	return Finish{}
+}
+
+func checkRequest(t *testing.T, r Request) {
+	t.Helper()
+	messages := r.Messages
+	if messages[0].Role == conversation.System {
+		require.NotEmpty(t, messages[0].Content)
+		messages = messages[1:]
+	}
+	repaired := conversation.Repair(messages)
+	require.Len(t, repaired, len(messages))
+	require.Same(t, &messages[0], &repaired[0], "a history in order is not copied")
+	require.NotEqual(t, conversation.Assistant, messages[len(messages)-1].Role, "the model is not asked to follow itself")
+	for _, m := range messages {
+		require.Equal(t, conversation.Clean(m.Content), m.Content)
+	}
+}

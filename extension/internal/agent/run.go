@@ -1,0 +1,307 @@
+package agent
+
+// The driver of a run: does what the state machine asks for, and tells it what came of it.
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+
+	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/fault"
+)
+
+// run is one call on its way. journal is nil in a read-only run, of which nothing is stored.
+type run struct {
+	service *Service
+	def     *Definition
+	call    Call
+	limits  Limits
+	history []conversation.Message
+	denied  error // why governance refuses the call
+	task    Task
+	journal Journal
+	// deadline is TimeoutAt with the clock's monotonic reading: a clock that is set does not end a run.
+	deadline time.Time
+
+	state   *State
+	model   Model
+	toolbox Toolbox
+	timed   context.Context // what calls run under; see limit
+	stop    context.CancelFunc
+
+	records  []conversation.Record // of the step in hand
+	last     time.Time             // CreatedAt of the newest record
+	sent     time.Time             // when the last Ask or Run was handed out
+	round    int
+	sequence uuid.UUID
+	answer   *uuid.UUID
+}
+
+// do runs the call to its end.
+func (r *run) do(ctx context.Context) (Outcome, error) {
+	if err := r.begin(ctx); err != nil {
+		return Outcome{}, err
+	}
+	first, err := r.open(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	r.timed, r.stop = ctx, func() {}
+	if r.limits.hardDeadline() {
+		r.limit(ctx, r.deadline.Sub(r.service.Clock.Now()))
+	}
+	defer func() { r.stop() }()
+	for event := first; ; {
+		var next Effect
+		for _, effect := range r.state.Step(event) {
+			switch e := effect.(type) {
+			case Log:
+				r.log(e)
+			case Warn:
+				r.service.Tracer.Warning(e.Text, e.Hint)
+			case Extend:
+				r.limit(ctx, e.By)
+			default:
+				next = effect
+			}
+		}
+		if err := r.append(ctx); err != nil {
+			return Outcome{}, err
+		}
+		r.sent = r.service.Clock.Now()
+		switch e := next.(type) {
+		case Ask:
+			event, err = r.askModel(ctx, e)
+		case Run:
+			event, err = r.callTool(ctx, e)
+		case Finish:
+			return r.finish(ctx, e)
+		default:
+			return Outcome{}, fault.New(fault.Internal, "agent loop came to a stop")
+		}
+		if err != nil {
+			return Outcome{}, err
+		}
+	}
+}
+
+func (r *run) begin(ctx context.Context) error {
+	r.last = r.task.CreatedAt.Add(-time.Microsecond)
+	if r.journal == nil {
+		return nil
+	}
+	if err := r.journal.Begin(ctx, r.task); err != nil {
+		return raised(ctx, err)
+	}
+	return nil
+}
+
+// open readies the model and the tools and makes the state. What keeps the run from beginning is its first event, so
+// that the refusal is in the log.
+func (r *run) open(ctx context.Context) (Event, error) {
+	status, err := conversation.StatusDenied, r.denied
+	if err == nil {
+		status, err = conversation.StatusError, r.openAll(ctx)
+		if err != nil && ctx.Err() != nil {
+			return nil, canceled(ctx)
+		}
+	}
+	if err != nil && fault.Engine(err) {
+		return nil, err
+	}
+	cfg := Config{
+		Agent:        r.def.Name,
+		Model:        r.def.ModelName,
+		Instructions: r.def.Instructions,
+		User:         r.call.Caller.Role,
+		Prompt:       r.call.Prompt,
+		History:      r.history,
+		Limits:       r.limits,
+		Deadline:     r.deadline,
+		Debug:        r.call.Debug,
+	}
+	if err != nil {
+		r.state = NewState(cfg)
+		return Refused{Status: status, Err: modelError(err)}, nil
+	}
+	cfg.Tools = r.toolbox.Specs()
+	r.state = NewState(cfg)
+	return Started{At: r.service.Clock.Now()}, nil
+}
+
+func (r *run) openAll(ctx context.Context) (err error) {
+	if r.def.Model == nil {
+		return fault.New(fault.NotFound, "Model not found: %s", fault.Cut(r.def.ModelName, maxListed))
+	}
+	r.model, err = r.service.Models.Open(ctx, *r.def.Model)
+	switch {
+	case err == nil:
+	case fault.KindOf(err) == fault.Unclassified:
+		return fault.Wrap(err, fault.ModelRejected, "could not open model %s: %s", fault.Name(r.def.ModelName), err)
+	default:
+		return err
+	}
+	request := ToolboxRequest{
+		Names:    r.def.Tools,
+		ReadOnly: r.journal == nil,
+		Role:     r.task.Role,
+		Purpose:  r.task.Purpose,
+		AgentID:  r.def.ID,
+		Agent:    r.def.Name,
+		Caller:   r.call.Caller,
+	}
+	if r.journal != nil {
+		request.TaskID, request.ConversationID = r.task.ID, r.task.ConversationID
+	}
+	r.toolbox, err = r.service.Toolboxes.Open(ctx, request)
+	return err
+}
+
+// limit gives what is called from now on a new time limit.
+func (r *run) limit(ctx context.Context, d time.Duration) {
+	if r.stop != nil {
+		r.stop()
+	}
+	r.timed, r.stop = context.WithTimeout(ctx, d)
+}
+
+// askModel calls the model.
+func (r *run) askModel(ctx context.Context, e Ask) (Event, error) {
+	reply, err := r.model.Complete(r.timed, e.Request)
+	at := r.service.Clock.Now()
+	switch {
+	case ctx.Err() != nil:
+		return nil, canceled(ctx)
+	case err == nil:
+		return Replied{At: at, Reply: reply}, nil
+	case r.timed.Err() != nil:
+		return TimeUp{At: at}, nil
+	case fault.Is(err, fault.Canceled, fault.Internal):
+		return nil, err
+	}
+	return ModelFailed{At: at, Err: err}, nil
+}
+
+// callTool calls a tool.
+func (r *run) callTool(ctx context.Context, e Run) (Event, error) {
+	result, err := r.toolbox.Call(r.timed, e.Call)
+	at := r.service.Clock.Now()
+	switch {
+	case ctx.Err() != nil:
+		return nil, canceled(ctx)
+	case err == nil:
+		return ToolDone{At: at, Result: result}, nil
+	case r.timed.Err() != nil:
+		return TimeUp{At: at}, nil
+	case fault.Engine(err):
+		return nil, err
+	}
+	return ToolBroke{At: at, Err: err}, nil
+}
+
+// log turns a step into a record, and into a debug line as it happens.
+func (r *run) log(l Log) {
+	if l.Line != "" {
+		r.service.Tracer.Notice(l.Line)
+	}
+	if r.journal == nil {
+		return
+	}
+	now := r.service.Clock.Now()
+	rec := conversation.Record{
+		ID:          r.task.PromptID,
+		Type:        l.Type,
+		Request:     l.Request,
+		Response:    l.Response,
+		Status:      l.Status,
+		Error:       l.Error,
+		CreatedAt:   r.created(now),
+		CompletedAt: stamp(now),
+	}
+	if l.Timed {
+		rec.CreatedAt = r.created(r.sent)
+	}
+	if rec.CompletedAt.Before(rec.CreatedAt) {
+		rec.CompletedAt = rec.CreatedAt
+	}
+	r.last = rec.CreatedAt
+	if l.Type != conversation.UserPrompt {
+		rec.ID = r.service.IDs.New()
+	}
+	if l.Type == conversation.Answer {
+		id := rec.ID
+		r.answer = &id
+	}
+	if r.sequence == uuid.Nil || l.Round != r.round {
+		r.sequence, r.round = r.service.IDs.New(), l.Round
+	}
+	rec.Sequence = r.sequence
+	r.records = append(r.records, rec)
+}
+
+// created is a time after that of the record before: the order of the log is the order of its times.
+func (r *run) created(t time.Time) time.Time {
+	if t = stamp(t); t.After(r.last) {
+		return t
+	}
+	return r.last.Add(time.Microsecond)
+}
+
+// append hands the records of a step to the journal.
+func (r *run) append(ctx context.Context) error {
+	if len(r.records) == 0 {
+		return nil
+	}
+	err := r.journal.Append(ctx, r.records...)
+	r.records = r.records[:0]
+	if err != nil {
+		return raised(ctx, err)
+	}
+	return nil
+}
+
+func (r *run) finish(ctx context.Context, f Finish) (Outcome, error) {
+	var out Outcome
+	end := TaskEnd{
+		ID:             r.task.ID,
+		Status:         f.Status,
+		PromptID:       r.task.PromptID,
+		AnswerID:       r.answer,
+		BudgetConsumed: min(plus(r.state.spent.input, r.state.spent.output), math.MaxInt32),
+		Usage:          r.state.spent.reported,
+		Rounds:         r.state.round,
+		CompletedAt:    r.last,
+		TimeoutAt:      r.task.TimeoutAt,
+	}
+	if now := stamp(r.service.Clock.Now()); now.After(end.CompletedAt) {
+		end.CompletedAt = now
+	}
+	if f.Err != nil {
+		end.Error = f.Err.Message
+		out.Error = &end.Error
+	} else {
+		out.Message = &f.Answer
+	}
+	if r.journal == nil {
+		return out, nil
+	}
+	if err := r.journal.Finish(ctx, end); err != nil {
+		return Outcome{}, raised(ctx, err)
+	}
+	if f.Err == nil {
+		id := r.task.ConversationID.String()
+		out.ConversationID = &id
+	}
+	return out, nil
+}
+
+// raised is a journal's error, which is always the engine's: what cannot be logged must not take effect.
+func raised(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return canceled(ctx)
+	}
+	return err
+}

@@ -1,0 +1,176 @@
+package agent
+
+// The state of a run, the events that move it and the effects that it asks for.
+
+import (
+	"encoding/json"
+	"time"
+
+	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/fault"
+)
+
+// Config is what a run is about; it does not change while it runs.
+type Config struct {
+	Agent        string
+	Model        string
+	Instructions string
+	// User is the sender of the prompt, as the log shows it.
+	User   string
+	Prompt string
+	// History is what was said before in the conversation, in order (see conversation.Repair).
+	History  []conversation.Message
+	Tools    []ToolSpec
+	Limits   Limits
+	Deadline time.Time
+	// Debug asks for a debug line with every logged step.
+	Debug bool
+}
+
+// State is one run. It does no I/O and knows no clock: events carry the time. It belongs to one goroutine.
+type State struct {
+	cfg   Config
+	names []string // of the tools
+	known map[string]bool
+
+	// messages is what the model sees; the first is the system message's place and is skipped while that is empty.
+	messages  []conversation.Message
+	textBytes int  // of messages from the second on
+	toolBytes int  // of the tools' specifications
+	offered   bool // the tools, with the last request
+
+	round     int // rounds begun
+	spent     spent
+	toolCalls int // calls handed to a tool
+
+	overBudget   *fault.Error // what attempt_complete's grace rounds were granted for
+	grace        int          // grace rounds begun
+	warned       bool         // ignore has warned
+	empties      int          // empty answers in a row
+	unclassified int          // model errors without a kind
+	closing      *closing     // the closing report, once it is asked for
+	guard        guard
+
+	// A reply's calls, and which of them is next.
+	pending   []conversation.ToolCall
+	next      int
+	truncated bool
+
+	finished bool
+	effects  []Effect
+}
+
+// NewState begins a run; its first event is Started or Refused.
+func NewState(cfg Config) *State {
+	s := &State{cfg: cfg, known: make(map[string]bool, len(cfg.Tools)), names: make([]string, len(cfg.Tools))}
+	for i, t := range cfg.Tools {
+		s.names[i] = t.Name
+		s.known[t.Name] = true
+		s.toolBytes += len(t.Name) + len(t.Description) + len(t.Parameters)
+	}
+	s.messages = make([]conversation.Message, 1, len(cfg.History)+8)
+	s.messages[0].Role = conversation.System
+	for _, m := range cfg.History {
+		s.say(m)
+	}
+	return s
+}
+
+// Messages returns the conversation as it stands, without the system message.
+func (s *State) Messages() []conversation.Message { return s.messages[1:] }
+
+func (s *State) say(m conversation.Message) {
+	s.messages = append(s.messages, m)
+	s.textBytes += m.Size()
+}
+
+// sentBytes is the size of what the last request held, the basis of an estimate.
+func (s *State) sentBytes() int {
+	n := len(s.messages[0].Content) + s.textBytes
+	if s.offered {
+		n += s.toolBytes
+	}
+	return n
+}
+
+// Event is something that happened.
+type Event interface{ event() }
+
+type (
+	// Started is the first event.
+	Started struct{ At time.Time }
+	// Refused is the first event of a run that may not begin: it only logs that it was asked for, and why not.
+	Refused struct {
+		Status string
+		Err    *fault.Error
+	}
+	// Replied: the model answered.
+	Replied struct {
+		At    time.Time
+		Reply Reply
+	}
+	// ModelFailed: the model did not answer, and the run was not over its time.
+	ModelFailed struct {
+		At  time.Time
+		Err error
+	}
+	// ToolDone: the call that was handed out has a result.
+	ToolDone struct {
+		At     time.Time
+		Result Result
+	}
+	// ToolBroke: the call that was handed out ended the run.
+	ToolBroke struct {
+		At  time.Time
+		Err error
+	}
+	// TimeUp: what was handed out was cut short by the time budget.
+	TimeUp struct{ At time.Time }
+)
+
+func (Started) event()     {}
+func (Refused) event()     {}
+func (Replied) event()     {}
+func (ModelFailed) event() {}
+func (ToolDone) event()    {}
+func (ToolBroke) event()   {}
+func (TimeUp) event()      {}
+
+// Effect is something to do. The last effect of a step is Ask, Run or Finish; the ones before it are done in order.
+type Effect interface{ effect() }
+
+type (
+	// Log is a step for the action log. Timed says that it began when the last Ask or Run was handed out; otherwise
+	// it takes no time. Line is the debug line, "" without Debug.
+	Log struct {
+		Type     conversation.ActionType
+		Round    int
+		Request  json.RawMessage
+		Response json.RawMessage
+		Status   string
+		Error    string
+		Timed    bool
+		Line     string
+	}
+	// Warn is a warning to the session.
+	Warn struct{ Text, Hint string }
+	// Extend gives the run a new deadline, that long from now.
+	Extend struct{ By time.Duration }
+	// Ask is a model call, answered by Replied, ModelFailed or TimeUp.
+	Ask struct{ Request Request }
+	// Run is a tool call, answered by ToolDone, ToolBroke or TimeUp.
+	Run struct{ Call conversation.ToolCall }
+	// Finish ends the run: with an answer, or with Err.
+	Finish struct {
+		Status string
+		Answer string
+		Err    *fault.Error
+	}
+)
+
+func (Log) effect()    {}
+func (Warn) effect()   {}
+func (Extend) effect() {}
+func (Ask) effect()    {}
+func (Run) effect()    {}
+func (Finish) effect() {}

@@ -1,0 +1,368 @@
+package agent
+
+// The transitions of a run.
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/fault"
+)
+
+// toolError begins the text of every failed tool call, for the model and in the log.
+const toolError = "Tool error: "
+
+// Step moves the run on and returns what to do. The slice is valid until the next Step. Events that do not fit the
+// state (after the end, a tool's result when none was asked for) change nothing.
+func (s *State) Step(e Event) []Effect {
+	s.effects = s.effects[:0]
+	if s.finished {
+		return nil
+	}
+	switch e := e.(type) {
+	case Started:
+		s.start(e.At)
+	case Refused:
+		s.prompt()
+		s.fail(e.Status, e.Err)
+	case Replied:
+		s.replied(e.At, e.Reply)
+	case ModelFailed:
+		s.modelFailed(e.Err)
+	case ToolDone:
+		if s.waiting() {
+			s.result(s.pending[s.next], e.Result, true)
+			s.runNext(e.At)
+		}
+	case ToolBroke:
+		if s.waiting() {
+			err := brokenBy(e.Err)
+			s.result(s.pending[s.next], Result{Error: err.Message}, true)
+			s.drop("not run: the call before it ended the run")
+			s.fail(conversation.StatusError, err)
+		}
+	case TimeUp:
+		if s.waiting() {
+			s.result(s.pending[s.next], Result{Error: "stopped: the time budget was used up"}, true)
+		}
+		s.timeUp()
+	}
+	return s.effects
+}
+
+func (s *State) do(e Effect) { s.effects = append(s.effects, e) }
+
+// waiting reports whether a tool call is handed out.
+func (s *State) waiting() bool { return s.next < len(s.pending) }
+
+func (s *State) start(at time.Time) {
+	s.prompt()
+	s.nextRound(at)
+}
+
+// prompt logs the prompt and shows it to the model.
+func (s *State) prompt() {
+	s.do(Log{
+		Type:    conversation.UserPrompt,
+		Request: conversation.UserPromptPayload(s.cfg.Prompt, s.cfg.User),
+		Status:  conversation.StatusSuccess,
+		Line:    s.line(conversation.UserPrompt, s.cfg.Prompt),
+	})
+	s.say(conversation.Message{Role: conversation.User, Content: s.cfg.Prompt})
+}
+
+// nextRound compares the budgets and asks the model, or ends the run. This is the only place where budgets are
+// compared, so one long call may overshoot them; time is the exception, it also cuts calls short.
+func (s *State) nextRound(at time.Time) {
+	switch {
+	case s.cfg.Limits.hardDeadline() && s.late(at):
+		s.timeUp()
+		return
+	case s.round >= maxRounds:
+		s.fail(conversation.StatusError, fault.New(fault.LimitExceeded,
+			"round limit exceeded: no answer after %d rounds", maxRounds))
+		return
+	}
+	if s.overBudget == nil {
+		over := s.over(at)
+		if over == nil {
+			s.ask(s.emptyNote(), true)
+			return
+		}
+		switch s.cfg.Limits.Strategy {
+		case StrategyError:
+			s.fail(conversation.StatusError, over)
+			return
+		case StrategySummarize:
+			s.close(over, true)
+			return
+		case StrategyIgnore:
+			if !s.warned {
+				s.warned = true
+				s.do(Warn{
+					Text: "agent " + fault.Name(s.cfg.Agent) + ": " + over.Message + "; continuing",
+					Hint: "Its budget strategy is 'ignore': the only limit left is that of " + strconv.Itoa(maxRounds) + " rounds.",
+				})
+			}
+			s.ask(s.emptyNote(), true)
+			return
+		}
+		s.overBudget = over
+	}
+	if s.grace == graceRounds {
+		s.fail(conversation.StatusError, fault.New(fault.BudgetSpent,
+			"%s, and %d extra rounds did not bring an answer", s.overBudget.Message, graceRounds))
+		return
+	}
+	s.grace++
+	s.ask(graceNote(s.overBudget.Message, graceRounds-s.grace+1)+s.emptyNote(), true)
+}
+
+// ask hands the conversation to the model. The note, for this call only, is put at the end of the instructions: a
+// system message elsewhere, or a user message right after a tool's result, is refused by some servers.
+func (s *State) ask(note string, offer bool) {
+	if s.closing == nil {
+		s.round++
+	}
+	system := s.cfg.Instructions
+	if note != "" && system != "" {
+		system += "\n\n"
+	}
+	s.messages[0].Content = system + note
+	s.offered = offer
+	s.request()
+}
+
+// request asks the model, or asks it again: the same messages and tools.
+func (s *State) request() {
+	messages := s.messages
+	if s.messages[0].Content == "" {
+		messages = messages[1:]
+	}
+	r := Request{Messages: messages[:len(messages):len(messages)]}
+	var names []string
+	if s.offered {
+		r.Tools, names = s.cfg.Tools, s.names
+	}
+	l := Log{
+		Type:    conversation.ModelRequest,
+		Round:   s.logRound(),
+		Request: conversation.ModelRequestPayload(s.cfg.Model, s.logRound(), len(messages), names),
+		Status:  conversation.StatusSuccess,
+	}
+	if s.cfg.Debug {
+		l.Line = debugLine(l.Type, spaced(string(l.Request)))
+	}
+	s.do(l)
+	s.do(Ask{Request: r})
+}
+
+// logRound numbers the rounds of the log: a closing report's model calls follow the rounds of the run.
+func (s *State) logRound() int {
+	if s.closing != nil {
+		return s.round + s.closing.attempt
+	}
+	return s.round
+}
+
+func (s *State) replied(at time.Time, r Reply) {
+	r.Content = conversation.Clean(r.Content)
+	r.ToolCalls = uniqueIDs(conversation.CleanCalls(r.ToolCalls[:min(len(r.ToolCalls), maxKept)]), s.logRound())
+	m := conversation.Message{Role: conversation.Assistant, Content: r.Content, ToolCalls: r.ToolCalls}
+	s.spent.add(r.Usage, s.sentBytes(), m.Size())
+	l := Log{
+		Type:  conversation.ModelResponse,
+		Round: s.logRound(),
+		Response: conversation.ModelResponsePayload(r.Content, r.ToolCalls, conversation.Clean(r.Finish),
+			conversation.Clean(r.Model), r.Usage),
+		Status: conversation.StatusSuccess,
+		Timed:  true,
+	}
+	if s.cfg.Debug {
+		l.Line = debugLine(l.Type, spaced(string(l.Response)))
+	}
+	s.do(l)
+	empty := conversation.Empty(r.Content, r.ToolCalls)
+	if !empty {
+		s.say(m)
+		s.empties = 0
+	}
+	s.pending, s.next, s.truncated = r.ToolCalls, 0, r.Finish == FinishLength
+
+	switch {
+	case r.Finish == FinishContentFilter:
+		s.drop("not run: the reply was stopped by the provider's content filter")
+		s.fail(conversation.StatusError, fault.New(fault.ModelRefused, "the model's reply was stopped by its provider's content filter"))
+	case s.closing != nil:
+		s.closingReplied(r.Content, len(r.ToolCalls) > 0)
+	case len(r.ToolCalls) > 0:
+		s.runNext(at)
+	case !empty:
+		if s.truncated {
+			s.do(Warn{
+				Text: "answer of agent " + fault.Name(s.cfg.Agent) + " was cut off at the model's output limit",
+				Hint: "Raise max_tokens in the model's configuration, or ask for a shorter answer.",
+			})
+		}
+		s.answer(r.Content)
+	default:
+		if s.empties++; s.empties == maxEmpty {
+			s.fail(conversation.StatusError, fault.New(fault.ModelOutput,
+				"the model gave an empty answer %d times in a row", maxEmpty))
+			return
+		}
+		s.nextRound(at)
+	}
+}
+
+func (s *State) modelFailed(err error) {
+	failure := modelError(err)
+	if failure.Kind == fault.Unclassified {
+		if s.unclassified++; s.unclassified < maxUnclassified {
+			s.do(Log{Type: conversation.ModelResponse, Round: s.logRound(), Status: conversation.StatusError, Error: failure.Message,
+				Timed: true, Line: s.line(conversation.ModelResponse, failure.Message)})
+			s.request()
+			return
+		}
+	}
+	s.fail(conversation.StatusError, failure)
+}
+
+// runNext hands out the next call of the reply, in the order given; calls that are not to be run get their result
+// at once. After the last one the round is over.
+func (s *State) runNext(at time.Time) {
+	for s.waiting() {
+		if s.cfg.Limits.hardDeadline() && s.late(at) {
+			s.timeUp()
+			return
+		}
+		call := s.pending[s.next]
+		s.called(call)
+		if refused := s.refusal(call); refused != "" {
+			s.result(call, Result{Error: refused}, false)
+			continue
+		}
+		s.toolCalls++
+		s.do(Run{Call: call})
+		return
+	}
+	switch s.guard.judge() {
+	case circleOfFailure:
+		s.fail(conversation.StatusError, fault.New(fault.LimitExceeded,
+			"repetition limit exceeded: the model made the same failing tool call in %d rounds in a row", maxRepeats))
+	case circleOfSuccess:
+		s.close(fault.New(fault.LimitExceeded,
+			"repetition limit exceeded: the model made the same tool call with the same result in %d rounds in a row", maxRepeats), false)
+	default:
+		s.nextRound(at)
+	}
+}
+
+// refusal says why a call is not run, "" when it is.
+func (s *State) refusal(c conversation.ToolCall) string {
+	switch {
+	case s.truncated:
+		return "not run: the reply was cut off at the model's output limit; make the call again, with shorter arguments"
+	case s.next >= maxParallel:
+		return "not run: more than " + strconv.Itoa(maxParallel) + " tool calls in one reply"
+	case !s.known[c.Name]:
+		if len(s.names) == 0 {
+			return "tool " + fault.Name(c.Name) + " is not available; there are no tools"
+		}
+		return "tool " + fault.Name(c.Name) + " is not available; available tools: " + fault.Cut(strings.Join(s.names, ", "), maxListed)
+	}
+	return ""
+}
+
+// called logs a call.
+func (s *State) called(c conversation.ToolCall) {
+	l := Log{
+		Type:    conversation.ToolCalled,
+		Round:   s.logRound(),
+		Request: conversation.ToolCallPayload(c),
+		Status:  conversation.StatusSuccess,
+	}
+	if s.cfg.Debug {
+		l.Line = toolCallLine(c)
+	}
+	s.do(l)
+}
+
+// result logs the result of the next call and shows it to the model.
+func (s *State) result(c conversation.ToolCall, r Result, timed bool) {
+	text, failed := conversation.Clean(r.Contents), r.Error != ""
+	l := Log{
+		Type:    conversation.ToolResponse,
+		Round:   s.logRound(),
+		Request: conversation.ToolResponsePayload(c),
+		Status:  conversation.StatusSuccess,
+		Timed:   timed,
+	}
+	if failed {
+		if text = conversation.Clean(r.Error); !strings.HasPrefix(text, toolError) {
+			text = toolError + text
+		}
+		l.Status = conversation.StatusError
+		l.Response = conversation.ErrorPayload(text)
+	} else {
+		l.Response = conversation.ContentsPayload(text)
+	}
+	if s.cfg.Debug {
+		l.Line = toolResponseLine(c.Name, text)
+	}
+	s.do(l)
+	s.say(conversation.Message{Role: conversation.Tool, Content: text, ToolCallID: c.ID, ToolName: c.Name})
+	s.guard.add(c, text, failed)
+	s.next++
+}
+
+// drop gives every call that is left a result saying why it was not run: a call without one would make the
+// conversation impossible to continue.
+func (s *State) drop(why string) {
+	for s.waiting() {
+		c := s.pending[s.next]
+		s.called(c)
+		s.result(c, Result{Error: why}, false)
+	}
+}
+
+// timeUp ends a run whose time is over.
+func (s *State) timeUp() {
+	s.drop("not run: the time budget was used up")
+	if s.cfg.Limits.Strategy == StrategySummarize && s.closing == nil {
+		s.do(Extend{By: min(closingTime, s.cfg.Limits.Timeout)})
+		s.close(s.timeSpent(), true)
+		return
+	}
+	s.fail(conversation.StatusTimeout, s.timeSpent())
+}
+
+func (s *State) answer(text string) {
+	s.do(Log{
+		Type:     conversation.Answer,
+		Round:    s.logRound(),
+		Response: conversation.ContentsPayload(text),
+		Status:   conversation.StatusSuccess,
+		Line:     s.line(conversation.Answer, text),
+	})
+	s.finish(Finish{Status: conversation.StatusSuccess, Answer: text})
+}
+
+func (s *State) fail(status string, err *fault.Error) {
+	s.do(Log{
+		Type:     conversation.Failure,
+		Round:    s.logRound(),
+		Response: conversation.ErrorPayload(err.Message),
+		Status:   status,
+		Error:    err.Message,
+		Line:     s.line(conversation.Failure, err.Message),
+	})
+	s.finish(Finish{Status: status, Err: err})
+}
+
+func (s *State) finish(f Finish) {
+	s.finished = true
+	s.do(f)
+}

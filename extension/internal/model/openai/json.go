@@ -1,0 +1,361 @@
+package openai
+
+import (
+	"errors"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"aidb/extension/internal/conversation"
+)
+
+// A small JSON reader and writer, because encoding/json is wrong here in both directions: reading, one member of
+// an unexpected type makes it refuse the whole reply, and it copies everything through maps; writing, it cannot
+// be told what to leave out. The reader makes one pass without recursion on input it does not know, keeps strings
+// as they stand in the body, and is lenient where being strict helps nobody (raw control characters, invented
+// escapes, invalid UTF-8, a trailing comma, anything after the document). What is copied verbatim into another
+// document goes through json.Valid first.
+
+var (
+	errTruncated = errors.New("the JSON text ends in the middle")
+	errSyntax    = errors.New("the text is not JSON")
+)
+
+// scanner is a position in a JSON text.
+type scanner struct {
+	b []byte
+	i int
+}
+
+// peek skips white space and returns the byte there, 0 at the end.
+func (s *scanner) peek() byte {
+	for s.i < len(s.b) {
+		switch c := s.b[s.i]; c {
+		case ' ', '\t', '\r', '\n':
+			s.i++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+func (s *scanner) fail() error {
+	if s.i >= len(s.b) {
+		return errTruncated
+	}
+	return errSyntax
+}
+
+// What a string holds beyond plain ASCII.
+const (
+	hasEscape  = 1 << iota // a backslash
+	hasUnicode             // \u…
+	hasHigh                // bytes above 0x7f
+	hasControl             // what JSON does not allow unescaped, or allows only escaped in another way
+)
+
+// class says which flag a byte raises inside a string; the quote is handled apart.
+var class = func() (t [256]uint8) {
+	for i := range t {
+		switch {
+		case i < 0x20:
+			t[i] = hasControl
+		case i >= 0x80:
+			t[i] = hasHigh
+		}
+	}
+	t['"'], t['\\'] = 0xff, 0xff
+	return t
+}()
+
+// text is a string of a reply: the bytes between the quotes as they stand in the body, or a Go string.
+type text struct {
+	raw     []byte
+	flags   uint8
+	owned   bool // raw is not part of the body
+	decoded bool
+	s       string
+}
+
+func textOf(s string) text { return text{decoded: true, s: s} }
+
+func (t text) empty() bool { return len(t.raw) == 0 && t.s == "" }
+
+// str reads a string; the scanner stands at its quote.
+func (s *scanner) str() (text, error) {
+	start := s.i + 1
+	var flags uint8
+	for i := start; i < len(s.b); i++ {
+		f := class[s.b[i]]
+		if f == 0 {
+			continue
+		}
+		if f != 0xff {
+			flags |= f
+			continue
+		}
+		if s.b[i] == '"' {
+			s.i = i + 1
+			return text{raw: s.b[start:i], flags: flags}, nil
+		}
+		i++
+		if i == len(s.b) {
+			break
+		}
+		switch s.b[i] {
+		case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			flags |= hasEscape
+		case 'u':
+			flags |= hasEscape | hasUnicode
+		default:
+			flags |= hasEscape | hasControl
+		}
+	}
+	s.i = len(s.b)
+	return text{}, errTruncated
+}
+
+// skip reads one value of any kind and returns its text. Brackets are counted, not matched: nothing is made of
+// a value that is skipped, so that a nonsense inside one does no harm.
+func (s *scanner) skip() ([]byte, error) {
+	c := s.peek()
+	start := s.i
+	switch c {
+	case '"':
+		_, err := s.str()
+		return s.b[start:s.i], err
+	case '{', '[':
+		depth := 0
+		for s.i < len(s.b) {
+			switch s.b[s.i] {
+			case '"':
+				if _, err := s.str(); err != nil {
+					return nil, err
+				}
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				depth--
+				if depth == 0 {
+					s.i++
+					return s.b[start:s.i], nil
+				}
+			}
+			s.i++
+		}
+		return nil, errTruncated
+	}
+	for s.i < len(s.b) {
+		switch s.b[s.i] {
+		case ',', '}', ']', ' ', '\t', '\r', '\n', '"', '{', '[', ':':
+			if s.i == start {
+				return nil, errSyntax
+			}
+			return s.b[start:s.i], nil
+		}
+		s.i++
+	}
+	if s.i == start {
+		return nil, errTruncated
+	}
+	return s.b[start:s.i], nil
+}
+
+// object reads an object, calling member for each key; member reads the value. The scanner stands at the brace.
+func (s *scanner) object(member func(key string) error) error {
+	s.i++
+	for {
+		switch s.peek() {
+		case '}':
+			s.i++
+			return nil
+		case ',':
+			s.i++
+			continue
+		case '"':
+		default:
+			return s.fail()
+		}
+		key, err := s.str()
+		if err != nil {
+			return err
+		}
+		if s.peek() != ':' {
+			return s.fail()
+		}
+		s.i++
+		if s.peek() == 0 {
+			return s.fail()
+		}
+		if err := member(key.String()); err != nil {
+			return err
+		}
+	}
+}
+
+// array reads an array, calling element at each value; element reads it. The scanner stands at the bracket.
+func (s *scanner) array(element func() error) error {
+	s.i++
+	for {
+		switch s.peek() {
+		case ']':
+			s.i++
+			return nil
+		case ',':
+			s.i++
+			continue
+		case 0:
+			return s.fail()
+		}
+		if err := element(); err != nil {
+			return err
+		}
+	}
+}
+
+// String returns the text, cleaned of what PostgreSQL cannot store.
+func (t text) String() string {
+	if t.decoded {
+		return t.s
+	}
+	if t.flags&^hasHigh == 0 {
+		if t.flags == 0 || utf8.Valid(t.raw) {
+			return string(t.raw)
+		}
+	}
+	return unquote(t.raw)
+}
+
+// unquote resolves escapes. Unpaired surrogates and invalid UTF-8 become U+FFFD, NUL goes, an escape that JSON
+// does not know stays as it is written.
+func unquote(raw []byte) string {
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); {
+		c := raw[i]
+		if c != '\\' {
+			j := i + 1
+			for j < len(raw) && raw[j] != '\\' {
+				j++
+			}
+			out = append(out, raw[i:j]...)
+			i = j
+			continue
+		}
+		if i+1 == len(raw) {
+			break
+		}
+		i += 2
+		switch c := raw[i-1]; c {
+		case '"', '\\', '/':
+			out = append(out, c)
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'u':
+			r, n := unicodeEscape(raw[i-2:])
+			if n == 0 {
+				out = append(out, '\\', 'u')
+				continue
+			}
+			i += n - 2
+			out = utf8.AppendRune(out, r)
+		default:
+			out = append(out, '\\', c)
+		}
+	}
+	return conversation.Clean(string(out))
+}
+
+// unicodeEscape reads the escape, or the surrogate pair of escapes, that raw begins with: the character and the
+// number of bytes, 0 when it is no escape.
+func unicodeEscape(raw []byte) (rune, int) {
+	r, ok := hex4(raw)
+	if !ok {
+		return 0, 0
+	}
+	if !utf16.IsSurrogate(r) {
+		return r, 6
+	}
+	if low, ok := hex4(raw[6:]); ok {
+		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+			return pair, 12
+		}
+	}
+	return utf8.RuneError, 6
+}
+
+func hex4(raw []byte) (rune, bool) {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
+	return rune(n), err == nil
+}
+
+// appendText writes a reply's string as JSON, as it stands in the body when nothing is wrong with it.
+func appendText(dst []byte, t text) []byte {
+	if !t.decoded && t.flags&(hasControl|hasUnicode) == 0 && (t.flags&hasHigh == 0 || utf8.Valid(t.raw)) {
+		dst = append(dst, '"')
+		dst = append(dst, t.raw...)
+		return append(dst, '"')
+	}
+	return appendString(dst, t.String())
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendString writes s as a JSON string.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	dst = appendEscaped(dst, s)
+	return append(dst, '"')
+}
+
+// appendEscaped writes s without the quotes. Invalid UTF-8, which is what an unpaired surrogate is in a Go string,
+// becomes U+FFFD and NUL goes: servers refuse both, and then refuse the conversation for ever after.
+func appendEscaped(dst []byte, s string) []byte {
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if class[c] == 0 {
+				i++
+				continue
+			}
+			dst = append(dst, s[start:i]...)
+			switch c {
+			case '"', '\\':
+				dst = append(dst, '\\', c)
+			case '\n':
+				dst = append(dst, '\\', 'n')
+			case '\r':
+				dst = append(dst, '\\', 'r')
+			case '\t':
+				dst = append(dst, '\\', 't')
+			case 0:
+			default:
+				dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+			}
+			i++
+			start = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 {
+			dst = append(dst, s[start:i]...)
+			dst = append(dst, "\uFFFD"...)
+			start = i + 1
+		}
+		i += size
+	}
+	return append(dst, s[start:]...)
+}

@@ -1,0 +1,177 @@
+package openai
+
+import (
+	"strconv"
+	"strings"
+
+	"aidb/extension/internal/agent"
+	"aidb/extension/internal/conversation"
+)
+
+// names knows the tools on offer by the names they have on the wire, and makes ids for calls that came without.
+//
+// The protocol allows letters, digits, _ and - in a tool's name, 64 characters at most. A tool whose name is
+// legal keeps it; another one gets a legal alias for as long as it is on the wire.
+type names struct {
+	tools    []agent.ToolSpec
+	messages []conversation.Message
+	// alias maps wire names to real ones, nil when every name is legal.
+	alias map[string]string
+	// made counts the ids made so far.
+	made int
+}
+
+const maxToolName = 64
+
+func newNames(r agent.Request) *names {
+	n := &names{tools: r.Tools, messages: r.Messages}
+	for i := range r.Tools {
+		if name := r.Tools[i].Name; !legalName(name) {
+			if n.alias == nil {
+				n.alias = map[string]string{}
+			}
+			n.alias[n.unused(legalise(name))] = name
+		}
+	}
+	return n
+}
+
+// unused returns the name, with a number when a tool or an alias has it already.
+func (n *names) unused(name string) string {
+	try := name
+	for i := 2; ; i++ {
+		if _, taken := n.alias[try]; !taken && !n.knows(try) {
+			return try
+		}
+		suffix := "_" + strconv.Itoa(i)
+		try = name[:min(len(name), maxToolName-len(suffix))] + suffix
+	}
+}
+
+func legalName(name string) bool {
+	if name == "" || len(name) > maxToolName {
+		return false
+	}
+	for i := range len(name) {
+		if !legalByte(name[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func legalByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+}
+
+// legalise makes a legal name of any.
+func legalise(name string) string {
+	b := make([]byte, 0, min(len(name), maxToolName))
+	for _, r := range name {
+		if len(b) == maxToolName {
+			break
+		}
+		if r < 0x80 && legalByte(byte(r)) {
+			b = append(b, byte(r))
+		} else {
+			b = append(b, '_')
+		}
+	}
+	if strings.Trim(string(b), "_") == "" {
+		return "unnamed_tool"
+	}
+	return string(b)
+}
+
+// knows reports whether a tool of exactly that name is on offer.
+func (n *names) knows(name string) bool {
+	for i := range n.tools {
+		if n.tools[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// onWire returns the name that a tool, on offer or long gone, has on the wire.
+func (n *names) onWire(name string) string {
+	if legalName(name) {
+		return name
+	}
+	for wire, real := range n.alias {
+		if real == name {
+			return wire
+		}
+	}
+	return legalise(name)
+}
+
+// offered returns the tool that a reply means. A name that differs only in case, in white space around it or by
+// the prefix that models take from their training means the one tool it fits; any other stays as it is, and the
+// loop tells the model that there is no such tool.
+func (n *names) offered(name string) string {
+	if n.knows(name) {
+		return name
+	}
+	if real, ok := n.alias[name]; ok {
+		return real
+	}
+	trimmed := strings.TrimSpace(name)
+	for _, try := range []string{trimmed, strings.TrimPrefix(trimmed, "functions.")} {
+		if real, ok := n.alias[try]; ok {
+			return real
+		}
+		match := ""
+		for i := range n.tools {
+			switch has := n.tools[i].Name; {
+			case has == try:
+				return has
+			case strings.EqualFold(has, try):
+				if match != "" {
+					return trimmed
+				}
+				match = has
+			}
+		}
+		if match != "" {
+			return match
+		}
+	}
+	return trimmed
+}
+
+// freshID makes a call id that the conversation does not have. Nine letters and digits are what every provider
+// accepts.
+func (n *names) freshID() string {
+	for {
+		if n.made == 0 {
+			for i := range n.messages {
+				n.made += len(n.messages[i].ToolCalls)
+			}
+		}
+		n.made++
+		id := "call" + pad(n.made, 5)
+		if !n.hasID(id) {
+			return id
+		}
+	}
+}
+
+func (n *names) hasID(id string) bool {
+	for i := range n.messages {
+		for j := range n.messages[i].ToolCalls {
+			if n.messages[i].ToolCalls[j].ID == id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func pad(n, width int) string {
+	s := strconv.Itoa(n)
+	if len(s) < width {
+		s = "00000000"[:width-len(s)] + s
+	}
+	return s
+}

@@ -1,0 +1,585 @@
+package openai
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"aidb/extension/internal/agent"
+	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/egress"
+	"aidb/extension/internal/fault"
+)
+
+// fast retries at once.
+var fast = Retry{Base: time.Millisecond, Max: 2 * time.Millisecond}
+
+// server answers the n-th request, from 0, with the n-th handler, and with the last from then on.
+type server struct {
+	*httptest.Server
+	mu     sync.Mutex
+	bodies []string
+	heads  []http.Header
+	paths  []string
+}
+
+func serve(t testing.TB, handlers ...http.HandlerFunc) *server {
+	t.Helper()
+	s := &server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
+		n := len(s.bodies)
+		s.bodies, s.heads, s.paths = append(s.bodies, string(b)), append(s.heads, r.Header.Clone()), append(s.paths, r.Method+" "+r.URL.String())
+		s.mu.Unlock()
+		handlers[min(n, len(handlers)-1)](w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.bodies)
+}
+
+func says(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+var (
+	hi    = says(200, message(`{"role":"assistant","content":"hi"}`))
+	ask   = agent.Request{Messages: []msg{user("p")}}
+	reset = func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = c.(*net.TCPConn).SetLinger(0)
+			_ = c.Close()
+		}
+	}
+)
+
+// open opens a model at the address; config may add members.
+func open(t testing.TB, o Options, url, more string, cred Credentials) *Model {
+	t.Helper()
+	if o.Retry == (Retry{}) {
+		o.Retry = fast
+	}
+	p := NewProvider(o)
+	t.Cleanup(p.Close)
+	m, err := p.Open(agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"gpt-6-sol","url":"` + url + `/v1"` + more + `}`)}, cred)
+	require.NoError(t, err)
+	return m.(*Model)
+}
+
+func TestComplete_AnswersWithWhatTheServerSays(t *testing.T) {
+	t.Parallel()
+	s := serve(t, says(200, `{"model":"real","choices":[{"message":{"content":"see","tool_calls":[{"id":"c1","function":{"name":"count","arguments":{}}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":"5","completion_tokens":2.0}}`))
+	m := open(t, Options{}, s.URL, `,"temperature":0.5,"max_tokens":{"size":5}`, Credentials{APIKey: "sk-1"})
+	got, err := m.Complete(t.Context(), agent.Request{Messages: []msg{user("p")}, Tools: testTools})
+	require.NoError(t, err)
+	in, out := int64(5), int64(2)
+	require.Equal(t, agent.Reply{
+		Content: "see", ToolCalls: []tc{{ID: "c1", Name: "count", Arguments: "{}"}}, Finish: agent.FinishToolCalls, Model: "real",
+		Usage: conversation.Usage{Input: &in, Output: &out},
+	}, got)
+	require.Equal(t, []string{"POST /v1/chat/completions"}, s.paths)
+	require.Equal(t, "Bearer sk-1", s.heads[0].Get("Authorization"))
+	require.Equal(t, "application/json", s.heads[0].Get("Content-Type"))
+	require.Contains(t, s.bodies[0], `"model":"gpt-6-sol"`)
+	require.Contains(t, s.bodies[0], `"temperature":0.5,"max_completion_tokens":5`)
+	require.NotContains(t, s.bodies[0], "stream")
+}
+
+func TestComplete_NoCredentialsNoHeader(t *testing.T) {
+	t.Parallel()
+	s := serve(t, hi)
+	_, err := open(t, Options{}, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	require.NoError(t, err)
+	require.Empty(t, s.heads[0].Values("Authorization"))
+}
+
+func TestComplete_Retries(t *testing.T) {
+	t.Parallel()
+	drop := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		_, _ = io.WriteString(w, `{"choices":[`)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	for name, c := range map[string]struct {
+		handlers []http.HandlerFunc
+		requests int
+		kind     fault.Kind
+		text     string
+	}{
+		"none needed":       {[]http.HandlerFunc{hi}, 1, 0, ""},
+		"500":               {[]http.HandlerFunc{says(500, "x"), hi}, 2, 0, ""},
+		"three of a kind":   {[]http.HandlerFunc{says(529, "x"), says(408, "x"), says(429, "x"), hi}, 4, 0, ""},
+		"error in 200":      {[]http.HandlerFunc{says(200, `{"error":{"code":429,"message":"x"}}`), hi}, 2, 0, ""},
+		"empty body":        {[]http.HandlerFunc{says(200, ""), hi}, 2, 0, ""},
+		"no choices":        {[]http.HandlerFunc{says(200, `{"choices":null}`), hi}, 2, 0, ""},
+		"cut JSON":          {[]http.HandlerFunc{says(200, `{"choices":[`), hi}, 2, 0, ""},
+		"reset":             {[]http.HandlerFunc{reset, hi}, 2, 0, ""},
+		"dropped":           {[]http.HandlerFunc{drop, hi}, 2, 0, ""},
+		"for ever":          {[]http.HandlerFunc{says(429, `{"error":{"message":"slow down"}}`)}, 4, fault.ModelRateLimited, "slow down (tried 4 times)"},
+		"for ever, reset":   {[]http.HandlerFunc{reset}, 4, fault.ModelUnavailable, "tried 4 times"},
+		"for ever, dropped": {[]http.HandlerFunc{drop}, 4, fault.ModelUnavailable, "broke in the middle"},
+		"not a bad request": {[]http.HandlerFunc{says(400, `{"error":{"message":"no"}}`)}, 1, fault.ModelRejected, "HTTP 400: no"},
+		"not a bad key":     {[]http.HandlerFunc{says(401, `{"error":{"message":"no"}}`)}, 1, fault.ModelAuth, "HTTP 401"},
+		"not a full one":    {[]http.HandlerFunc{says(400, `{"error":{"message":"no","code":"context_length_exceeded"}}`)}, 1, fault.ModelOverflow, "context"},
+		"not a poor one":    {[]http.HandlerFunc{says(429, `{"error":{"message":"no","code":"insufficient_quota"}}`)}, 1, fault.ModelQuota, "quota"},
+		"not a page":        {[]http.HandlerFunc{says(200, "<html>Login please</html>")}, 1, fault.ModelProtocol, "answered with text/html, not JSON (HTTP 200): Login please"},
+		"not a wrong path":  {[]http.HandlerFunc{says(404, "404 page not found\n")}, 1, fault.ModelRejected, "HTTP 404: 404 page not found"},
+		"not a refusal":     {[]http.HandlerFunc{says(200, message(`{"content":null,"refusal":"I cannot assist"}`))}, 1, fault.ModelRefused, "refused to answer: I cannot assist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, c.handlers...)
+			var events atomic.Int64
+			m := open(t, Options{OnRetry: func(_ context.Context, e RetryEvent) {
+				events.Add(1)
+				require.Equal(t, "m", e.Model)
+				require.Error(t, e.Err)
+			}}, s.URL, "", Credentials{})
+			got, err := m.Complete(t.Context(), ask)
+			require.Equal(t, c.requests, s.count())
+			if c.kind == 0 {
+				require.NoError(t, err)
+				require.Equal(t, "hi", got.Content)
+				require.EqualValues(t, c.requests-1, events.Load())
+				return
+			}
+			require.Equal(t, c.kind, fault.KindOf(err), "%v", err)
+			require.ErrorContains(t, err, c.text)
+		})
+	}
+}
+
+func TestComplete_WaitsAsTold(t *testing.T) {
+	t.Parallel()
+	limited := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After-Ms", "120")
+		w.WriteHeader(429)
+	}
+	s := serve(t, limited, hi)
+	start := time.Now()
+	_, err := open(t, Options{}, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, time.Since(start), 120*time.Millisecond)
+
+	forLong := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(429)
+	}
+	s = serve(t, forLong, hi)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	start = time.Now()
+	_, err = open(t, Options{}, s.URL, "", Credentials{}).Complete(ctx, ask)
+	require.Less(t, time.Since(start), 5*time.Second)
+	require.True(t, fault.Is(err, fault.ModelRateLimited))
+	var f *fault.Error
+	require.True(t, errors.As(err, &f))
+	require.Contains(t, f.Hint, "1h0m0s")
+	require.Equal(t, 1, s.count())
+	_, err = open(t, Options{}, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	require.NoError(t, err, "the second request is answered")
+}
+
+func TestComplete_EndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	trickle := func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, " ")
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	for name, h := range map[string]http.HandlerFunc{"no headers": hang, "a trickle": trickle, "retries": says(500, "")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, h)
+			m := open(t, Options{Retry: Retry{Tries: 1000, Base: 50 * time.Millisecond}}, s.URL, "", Credentials{})
+			ctx, cancel := context.WithTimeout(t.Context(), 80*time.Millisecond)
+			defer cancel()
+			start := time.Now()
+			_, err := m.Complete(ctx, ask)
+			require.Less(t, time.Since(start), 5*time.Second)
+			if name != "retries" {
+				require.True(t, fault.Is(err, fault.Timeout), "%v", err)
+				require.ErrorContains(t, err, "timeout")
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+			ctx, cancel = context.WithCancel(t.Context())
+			time.AfterFunc(30*time.Millisecond, cancel)
+			_, err = m.Complete(ctx, ask)
+			require.True(t, fault.Is(err, fault.Canceled), "%v", err)
+			require.ErrorIs(t, err, context.Canceled)
+		})
+	}
+	s := serve(t, trickle)
+	_, err := open(t, Options{RequestTimeout: 30 * time.Millisecond}, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	require.True(t, fault.Is(err, fault.ModelUnavailable))
+	require.ErrorContains(t, err, "timeout: no complete answer within 30ms (tried 4 times)")
+}
+
+func TestComplete_BodiesAreCapped(t *testing.T) {
+	t.Parallel()
+	big := message(`{"content":"` + strings.Repeat("x", 4<<20) + `"}`)
+	bomb := func(w http.ResponseWriter, r *http.Request) {
+		require.Equal(t, "gzip", r.Header.Get("Accept-Encoding"))
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		for range 64 {
+			if _, err := io.WriteString(z, strings.Repeat("x", 1<<20)); err != nil {
+				return
+			}
+		}
+		_ = z.Close()
+	}
+	small := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		_, _ = io.WriteString(z, message(`{"content":"hi"}`))
+		_ = z.Close()
+	}
+	brotli := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "br")
+		_, _ = io.WriteString(w, "xx")
+	}
+	o := Options{MaxBodyBytes: 1 << 20}
+	for _, h := range []http.HandlerFunc{says(200, big), bomb} {
+		s := serve(t, h)
+		_, err := open(t, o, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+		require.ErrorContains(t, err, "larger than the limit of 1 MiB")
+		require.Equal(t, 1, s.count())
+	}
+	s := serve(t, small)
+	got, err := open(t, o, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	require.NoError(t, err)
+	require.Equal(t, "hi", got.Content)
+	s = serve(t, brotli)
+	_, err = open(t, o, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	require.ErrorContains(t, err, "content encoding br")
+	s = serve(t, says(400, `{"error":{"message":"`+strings.Repeat("x", 4<<20)+`"}}`))
+	_, err = open(t, Options{}, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	require.ErrorContains(t, err, "400")
+	require.Less(t, len(err.Error()), 2000)
+	s = serve(t, hi)
+	_, err = open(t, o, s.URL, "", Credentials{}).Complete(t.Context(), agent.Request{Messages: []msg{user(strings.Repeat("x", 1<<20))}})
+	require.True(t, fault.Is(err, fault.ModelOverflow))
+	require.Zero(t, s.count())
+}
+
+func TestComplete_ShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	key := "fixture-secret-0001"
+	for _, h := range []http.HandlerFunc{
+		says(401, `{"error":"invalid token 'Bearer `+key+`'"}`),
+		says(400, `{"error":{"message":"`+strings.Repeat("y", 990)+key+`"}}`),
+		says(200, `{"error":{"message":"`+key+`"}}`),
+		says(200, "<html>"+key+"</html>"),
+		says(200, strings.Repeat("z", 190)+key),
+		func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Request-Id", key)
+			w.WriteHeader(400)
+		},
+	} {
+		s := serve(t, h)
+		_, err := open(t, Options{}, s.URL, "", Credentials{APIKey: key}).Complete(t.Context(), ask)
+		var f *fault.Error
+		require.True(t, errors.As(err, &f))
+		require.NotContains(t, f.Message+f.Detail+f.Hint, "fixture")
+	}
+	s := serve(t, says(200, message(`{"content":"your key is `+key+`"}`)))
+	got, err := open(t, Options{}, s.URL, "", Credentials{APIKey: key}).Complete(t.Context(), ask)
+	require.NoError(t, err)
+	require.Equal(t, "your key is [redacted]", got.Content)
+}
+
+func TestComplete_UnreachableServers(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	closed := l.Addr().String()
+	require.NoError(t, l.Close())
+	_, err = open(t, Options{}, "http://"+closed, "", Credentials{}).Complete(t.Context(), ask)
+	require.True(t, fault.Is(err, fault.ModelUnavailable))
+	require.ErrorContains(t, err, "could not get an answer from model server http://"+closed+"/v1/chat/completions")
+	require.ErrorContains(t, err, "refused (tried 4 times)")
+	require.NotContains(t, err.Error(), "Post ")
+
+	_, err = open(t, Options{}, "https://no-such-host.invalid", "", Credentials{}).Complete(t.Context(), ask)
+	require.True(t, fault.Is(err, fault.ModelUnavailable))
+	require.ErrorContains(t, err, "cannot be resolved")
+
+	s := serve(t, hi)
+	_, err = open(t, Options{}, strings.Replace(s.URL, "http:", "https:", 1), "", Credentials{}).Complete(t.Context(), ask)
+	require.ErrorContains(t, err, "does not speak TLS")
+}
+
+func TestOpen_ObeysEgress(t *testing.T) {
+	t.Parallel()
+	list, err := egress.Parse("api.example.com")
+	require.NoError(t, err)
+	p := NewProvider(Options{Egress: egress.Policy{List: list}})
+	_, err = p.Open(agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"x","url":"http://127.0.0.1:9/v1"}`)}, Credentials{})
+	require.True(t, fault.Is(err, fault.Privilege))
+	require.EqualError(t, err, "model 'm' cannot be used: host '127.0.0.1' is not allowed by aidb.egress_allowlist")
+	p.Reconfigure(Options{})
+	_, err = p.Open(agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"x","url":"http://10.0.0.1/v1"}`)}, Credentials{})
+	require.ErrorContains(t, err, "plain HTTP")
+	_, err = p.Open(agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"x"}`)}, Credentials{APIKey: "a\nb"})
+	require.ErrorContains(t, err, "model 'm' cannot be used: credentials cannot be used")
+
+	to := serve(t, hi)
+	from := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, to.URL+"/moved", http.StatusTemporaryRedirect)
+	})
+	got, err := open(t, Options{}, from.URL, "", Credentials{APIKey: "k"}).Complete(t.Context(), ask)
+	require.NoError(t, err)
+	require.Equal(t, "hi", got.Content)
+	require.Equal(t, from.bodies[0], to.bodies[0])
+	away := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://169.254.169.254/latest", http.StatusTemporaryRedirect)
+	})
+	_, err = open(t, Options{Egress: egress.Policy{AllowInsecure: true}}, away.URL, "", Credentials{}).Complete(t.Context(), ask)
+	require.True(t, fault.Is(err, fault.Privilege), "%v", err)
+	require.Equal(t, 1, away.count())
+}
+
+func TestOpen_TLS(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewTLSServer(hi)
+	defer s.Close()
+	s.Config.ErrorLog = nil
+	_, err := open(t, Options{}, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	require.ErrorContains(t, err, "certificate is not trusted")
+	require.NotContains(t, err.Error(), "tried")
+
+	p := NewProvider(Options{})
+	_, err = p.Open(agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"x","tls_config":{"insecure_skip_verify":true}}`)}, Credentials{})
+	require.ErrorContains(t, err, "insecure_skip_verify is not allowed")
+	_, err = p.Open(agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"x","tls_config":{"ca_path":"/no/such/file"}}`)}, Credentials{})
+	require.ErrorContains(t, err, "no certificate could be read from '/no/such/file'")
+
+	_, err = open(t, Options{AllowInsecureTLS: true}, s.URL, `,"tls_config":{"insecure_skip_verify":true}`, Credentials{}).Complete(t.Context(), ask)
+	require.NoError(t, err)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
+	_, err = open(t, Options{}, s.URL, `,"tls_config":{"ca_path":"`+ca+`"}`, Credentials{}).Complete(t.Context(), ask)
+	require.NoError(t, err)
+	_, err = open(t, Options{CAFile: ca}, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	require.NoError(t, err)
+}
+
+func TestProvider_SharesConnections(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(hi)
+	var conns atomic.Int64
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	p := NewProvider(Options{})
+	defer p.Close()
+	list, err := egress.Parse("127.0.0.1")
+	require.NoError(t, err)
+	again, err := egress.Parse(" 127.0.0.1,")
+	require.NoError(t, err)
+	ref := agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"x","url":"` + s.URL + `"}`)}
+	for i := range 4 {
+		m, err := p.Open(ref, Credentials{})
+		require.NoError(t, err)
+		_, err = m.Complete(t.Context(), ask)
+		require.NoError(t, err)
+		switch i {
+		case 0:
+			p.Reconfigure(Options{MaxBodyBytes: 1 << 20})
+			require.EqualValues(t, 1, conns.Load())
+		case 1:
+			require.EqualValues(t, 1, conns.Load())
+			p.Reconfigure(Options{Egress: egress.Policy{List: list}})
+		case 2:
+			require.EqualValues(t, 2, conns.Load(), "a new policy must not use old connections")
+			p.Reconfigure(Options{Egress: egress.Policy{List: again}})
+		case 3:
+			require.EqualValues(t, 2, conns.Load())
+		}
+	}
+}
+
+func TestProvider_LimitsConcurrentRequests(t *testing.T) {
+	t.Parallel()
+	var now, most atomic.Int64
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		n := now.Add(1)
+		for {
+			old := most.Load()
+			if n <= old || most.CompareAndSwap(old, n) {
+				break
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+		now.Add(-1)
+		hi(w, r)
+	})
+	p := NewProvider(Options{})
+	defer p.Close()
+	ref := agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"x","url":"` + s.URL + `","max_concurrent_requests":2}`)}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			m, err := p.Open(ref, Credentials{})
+			if err == nil {
+				_, err = m.Complete(t.Context(), ask)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 2, most.Load())
+
+	m, err := p.Open(ref, Credentials{})
+	require.NoError(t, err)
+	m.(*Model).slots <- struct{}{}
+	m.(*Model).slots <- struct{}{}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = m.Complete(ctx, ask)
+	require.True(t, fault.Is(err, fault.Timeout))
+}
+
+func TestProvider_LearnsADialect(t *testing.T) {
+	t.Parallel()
+	picky := func(w http.ResponseWriter, r *http.Request) {
+		var b map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&b)
+		hi(w, r)
+	}
+	refuse := says(400, wrapped("Unrecognized request argument supplied: max_completion_tokens", "null"))
+	s := serve(t, refuse, picky)
+	p := NewProvider(Options{Retry: Retry{Tries: -1}})
+	defer p.Close()
+	ref := agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"x","url":"` + s.URL + `","max_tokens":7}`)}
+	for range 2 {
+		m, err := p.Open(ref, Credentials{})
+		require.NoError(t, err)
+		_, err = m.Complete(t.Context(), ask)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 3, s.count(), "the second model knows already")
+	require.Contains(t, s.bodies[0], `"max_completion_tokens":7`)
+	require.Contains(t, s.bodies[1], `"max_tokens":7`)
+	require.Contains(t, s.bodies[2], `"max_tokens":7`)
+
+	// A server that is never content gets a few tries, not an endless dance.
+	s = serve(t, refuse, says(400, wrapped("Unrecognized request argument supplied: max_tokens", "null")), refuse, says(400, wrapped("Unrecognized request argument supplied: max_tokens", "null")))
+	m := open(t, Options{}, s.URL, `,"max_tokens":7`, Credentials{})
+	_, err := m.Complete(t.Context(), ask)
+	require.True(t, fault.Is(err, fault.ModelRejected))
+	require.LessOrEqual(t, s.count(), 1+maxAdaptations)
+}
+
+func TestModel_SendsBackSignatures(t *testing.T) {
+	t.Parallel()
+	call := func(id string) http.HandlerFunc {
+		return says(200, message(`{"content":null,"reasoning_content":"because `+id+`","tool_calls":[{"id":"`+id+`","function":{"name":"count","arguments":"{}"},"extra_content":{"sig":"`+id+`"}}]}`))
+	}
+	s := serve(t, call("c1"), call("c2"), hi)
+	m := open(t, Options{}, s.URL, "", Credentials{})
+	messages := []msg{user("p")}
+	for range 3 {
+		got, err := m.Complete(t.Context(), agent.Request{Messages: messages, Tools: testTools})
+		require.NoError(t, err)
+		messages = append(messages, msg{Role: conversation.Assistant, Content: got.Content, ToolCalls: got.ToolCalls})
+		for _, c := range got.ToolCalls {
+			messages = append(messages, result(c.ID, "1"))
+		}
+	}
+	require.Contains(t, s.bodies[1], `"reasoning_content":"because c1"`)
+	require.Contains(t, s.bodies[1], `"extra_content":{"sig":"c1"}`)
+	require.Contains(t, s.bodies[2], `"reasoning_content":"because c1"`)
+	require.Contains(t, s.bodies[2], `"extra_content":{"sig":"c2"}`)
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	list := says(200, `{"object":"list","data":[{"id":"x"}]}`)
+	for name, c := range map[string]struct {
+		handlers []http.HandlerFunc
+		paths    string
+		text     string
+	}{
+		"a list":              {[]http.HandlerFunc{list}, "GET /v1/models", ""},
+		"a bare list":         {[]http.HandlerFunc{says(200, `[]`)}, "GET /v1/models", ""},
+		"a bad key":           {[]http.HandlerFunc{says(401, `{"error":"no"}`)}, "GET /v1/models", "did not accept the credentials (HTTP 401): no"},
+		"a page":              {[]http.HandlerFunc{says(200, "<html>x</html>")}, "GET /v1/models", "not JSON"},
+		"an error in 200":     {[]http.HandlerFunc{says(200, `{"error":{"message":"no","code":401}}`)}, "GET /v1/models", "no"},
+		"a failure that goes": {[]http.HandlerFunc{says(503, ""), list}, "GET /v1/models|GET /v1/models", ""},
+		"no list, a reply":    {[]http.HandlerFunc{says(404, ""), hi}, "GET /v1/models|POST /v1/chat/completions", ""},
+		"no list, a refusal":  {[]http.HandlerFunc{says(405, ""), says(200, message(`{"refusal":"no"}`))}, "GET /v1/models|POST /v1/chat/completions", ""},
+		"neither":             {[]http.HandlerFunc{says(404, "")}, "GET /v1/models|POST /v1/chat/completions", "HTTP 404"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, c.handlers...)
+			err := open(t, Options{}, s.URL, "", Credentials{APIKey: "k"}).Validate(t.Context())
+			require.Equal(t, c.paths, strings.Join(s.paths, "|"))
+			require.Equal(t, "Bearer k", s.heads[0].Get("Authorization"))
+			if c.text == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.text)
+			}
+			if len(s.bodies) > 1 && s.bodies[1] != "" {
+				require.Contains(t, s.bodies[1], `"max_tokens":1`)
+			}
+		})
+	}
+}
+
+func TestProvider_UsesTheProxy(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Value
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Store(fmt.Sprint(r.Method, " ", r.URL.String(), " ", r.Host))
+		hi(w, r)
+	}))
+	defer proxy.Close()
+	m := open(t, Options{Proxy: egress.Proxy{HTTP: proxy.URL}, Egress: egress.Policy{AllowInsecure: true}}, "http://model.example", "", Credentials{})
+	_, err := m.Complete(t.Context(), ask)
+	require.NoError(t, err)
+	require.Equal(t, "POST http://model.example/v1/chat/completions model.example", asked.Load())
+}

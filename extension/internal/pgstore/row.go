@@ -1,0 +1,124 @@
+package pgstore
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"aidb/extension/internal/agent"
+	"aidb/extension/internal/fault"
+	"aidb/extension/internal/spi"
+	"aidb/extension/internal/tool"
+)
+
+// row reads the values of a result row in order. The first value that is not what it should be becomes err, and what
+// is read afterwards is empty: callers look once, at the end.
+type row struct {
+	values []*string
+	next   int
+	err    error
+}
+
+// firstRow returns the first row of a batch's first statement.
+func firstRow(results []spi.Rows) (*row, bool) {
+	if len(results) == 0 || len(results[0].Values) == 0 {
+		return nil, false
+	}
+	return &row{values: results[0].Values[0]}, true
+}
+
+func (r *row) fail(what string, cause error) {
+	if r.err == nil {
+		r.err = fault.Wrap(cause, fault.Internal, "column %d of a catalog row is not %s", r.next, what)
+	}
+}
+
+func (r *row) optional() *string {
+	if r.err != nil {
+		return nil
+	}
+	if r.next >= len(r.values) {
+		r.fail("there", nil)
+		return nil
+	}
+	r.next++
+	return r.values[r.next-1]
+}
+
+func (r *row) text() string {
+	if v := r.optional(); v != nil {
+		return *v
+	}
+	return ""
+}
+
+func (r *row) bool() bool { return r.text() == "t" }
+
+func (r *row) number() *int {
+	v := r.optional()
+	if v == nil {
+		return nil
+	}
+	n, err := strconv.Atoi(*v)
+	if err != nil {
+		r.fail("a number", err)
+		return nil
+	}
+	return &n
+}
+
+func (r *row) id() uuid.UUID {
+	v := r.optional()
+	if v == nil {
+		return uuid.Nil
+	}
+	id, err := uuid.Parse(*v)
+	if err != nil {
+		r.fail("a uuid", err)
+	}
+	return id
+}
+
+func (r *row) raw() json.RawMessage {
+	if v := r.optional(); v != nil {
+		return json.RawMessage(*v)
+	}
+	return nil
+}
+
+// json decodes a JSON value; NULL leaves the target as it is.
+func (r *row) json(target any) {
+	if v := r.raw(); v != nil {
+		if err := json.Unmarshal(v, target); err != nil {
+			r.fail("the JSON it should be", err)
+		}
+	}
+}
+
+// model reads the columns of a model: nil when there is none. A model whose stored secret is not here (dumps do not
+// hold them) is an error, because asking it without the key could only fail in a less clear way.
+func (r *row) model(name string) (*agent.ModelRef, error) {
+	provider, config := r.optional(), r.raw()
+	source, credentials := r.text(), r.raw()
+	env, file := r.text(), r.text()
+	if provider == nil || r.err != nil {
+		return nil, nil
+	}
+	if source == "stored" && credentials == nil {
+		return nil, fault.New(fault.WrongState, "model %s has no credentials in this database", fault.Name(name)).
+			WithHint("A dump does not hold them: register the model again with aidb.delete_model and aidb.create_model.")
+	}
+	return &agent.ModelRef{
+		Name: name, Provider: *provider, Config: config, Credentials: credentials, CredentialsEnv: env, CredentialsFile: file,
+	}, nil
+}
+
+// storedTool is a row of aidb_internal.native_tools.
+type storedTool struct {
+	Name        string           `json:"name"`
+	Function    string           `json:"function"`
+	ReadOnly    bool             `json:"read_only"`
+	Description string           `json:"description"`
+	Params      []tool.Parameter `json:"params"`
+}

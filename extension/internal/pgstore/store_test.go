@@ -1,0 +1,287 @@
+package pgstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"aidb/extension/internal/agent"
+	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/fault"
+	"aidb/extension/internal/spi"
+	"aidb/extension/internal/tool"
+)
+
+// script is a host that answers batches in order and keeps what it was asked.
+type script struct {
+	answers [][]spi.Rows
+	batches [][]spi.Statement
+	locked  []string
+	err     error
+}
+
+func (h *script) Batch(_ context.Context, statements ...spi.Statement) ([]spi.Rows, error) {
+	h.batches = append(h.batches, statements)
+	if h.err != nil {
+		return nil, h.err
+	}
+	if len(h.answers) == 0 {
+		return make([]spi.Rows, len(statements)), nil
+	}
+	a := h.answers[0]
+	h.answers = h.answers[1:]
+	return a, nil
+}
+
+func (h *script) LockConversation(_ context.Context, id string) error {
+	h.locked = append(h.locked, id)
+	return h.err
+}
+
+// values makes a result row; nil is NULL.
+func values(v ...any) []*string {
+	row := make([]*string, len(v))
+	for i := range v {
+		if s, ok := v[i].(string); ok {
+			row[i] = &s
+		}
+	}
+	return row
+}
+
+const (
+	someID    = "018f0000-0000-7000-8000-000000000001"
+	sleepJSON = `{"name":"sleep","function":"aidb.sleep(numeric)","read_only":true,"description":"Waits.","params":[{"name":"seconds","type":"numeric","description":"how long","required":true}]}`
+)
+
+func agentRow(purpose, role any, retired string, source, credentials any) []*string {
+	return values(someID, "helper", "You help.", "gpt", purpose, `["other"]`, `["run_sql_query"]`, nil,
+		nil, "200", "7", nil, "summarize", "t", "ann", role, retired,
+		"openai_completions", `{"model":"x"}`, source, credentials, nil, nil, "["+sleepJSON+"]")
+}
+
+func TestStore_Agent(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+
+	t.Run("comes with its model and its tools in one round trip", func(t *testing.T) {
+		h := &script{answers: [][]spi.Rows{{{Values: [][]*string{agentRow(nil, nil, "f", "stored", `{"api_key":"k"}`)}}}}}
+		s := New(h)
+		d, err := s.Agent(ctx, "helper")
+		require.NoError(t, err)
+		seven, twoHundred := 7, 200
+		require.Equal(t, &agent.Definition{
+			ID: uuid.MustParse(someID), Name: "helper", Instructions: "You help.", ModelName: "gpt",
+			Model: &agent.ModelRef{
+				Name: "gpt", Provider: "openai_completions", Config: json.RawMessage(`{"model":"x"}`),
+				Credentials: json.RawMessage(`{"api_key":"k"}`),
+			},
+			Tools: []string{"run_sql_query"}, Delegates: []string{"other"},
+			OutputTokenBudget: &twoHundred, MaxIterations: &seven, Strategy: "summarize", Enabled: true, Owner: "ann",
+		}, d)
+
+		// run_sql_query was asked for with the agent and does not exist in this script: that is known too.
+		tools, err := s.Tools(ctx, []string{"run_sql_query", "sleep"})
+		require.NoError(t, err)
+		require.Len(t, h.batches, 1)
+		require.Equal(t, []tool.Tool{{
+			Name: "sleep", Description: "Waits.", Type: tool.Native, ReadOnly: true, Function: "aidb.sleep(numeric)",
+			Params: []tool.Parameter{{Name: "seconds", Type: "numeric", Description: "how long", Required: true}},
+		}}, tools)
+	})
+
+	purposes := []struct {
+		name    string
+		role    any
+		retired string
+		want    agent.PurposeState
+	}{
+		{"a live purpose", "reader", "f", agent.PurposeState{Name: "p", Registered: true, Role: "reader"}},
+		{"a retired purpose", "reader", "t", agent.PurposeState{Name: "p", Registered: true, Retired: true, Role: "reader"}},
+		{"a purpose whose row is gone", nil, "f", agent.PurposeState{Name: "p"}},
+	}
+	for _, c := range purposes {
+		t.Run(c.name, func(t *testing.T) {
+			h := &script{answers: [][]spi.Rows{{{Values: [][]*string{agentRow("p", c.role, c.retired, "none", nil)}}}}}
+			d, err := New(h).Agent(ctx, "helper")
+			require.NoError(t, err)
+			require.Equal(t, &c.want, d.Purpose)
+		})
+	}
+
+	t.Run("that does not exist is nil without an error", func(t *testing.T) {
+		d, err := New(&script{}).Agent(ctx, "nobody")
+		require.NoError(t, err)
+		require.Nil(t, d)
+	})
+
+	t.Run("whose model lost its stored secret says so", func(t *testing.T) {
+		h := &script{answers: [][]spi.Rows{{{Values: [][]*string{agentRow(nil, nil, "f", "stored", nil)}}}}}
+		_, err := New(h).Agent(ctx, "helper")
+		require.EqualError(t, err, "model 'gpt' has no credentials in this database")
+		require.Equal(t, fault.WrongState, fault.KindOf(err))
+	})
+
+	t.Run("of a shape that cannot be is an internal error", func(t *testing.T) {
+		r := agentRow(nil, nil, "f", "none", nil)
+		r[10] = values("seven")[0]
+		_, err := New(&script{answers: [][]spi.Rows{{{Values: [][]*string{r}}}}}).Agent(ctx, "helper")
+		require.Equal(t, fault.Internal, fault.KindOf(err))
+		_, err = New(&script{answers: [][]spi.Rows{{{Values: [][]*string{r[:3]}}}}}).Agent(ctx, "helper")
+		require.Equal(t, fault.Internal, fault.KindOf(err))
+	})
+}
+
+func TestStore_Tools_AsksForWhatDidNotComeWithTheAgent(t *testing.T) {
+	t.Parallel()
+	h := &script{answers: [][]spi.Rows{{{Values: [][]*string{values("[" + sleepJSON + "]")}}}}}
+	s := New(h)
+	for range 2 {
+		tools, err := s.Tools(context.Background(), []string{"ghost", "sleep"})
+		require.NoError(t, err)
+		require.Len(t, tools, 1)
+	}
+	require.Len(t, h.batches, 1)
+	require.Equal(t, []byte(`["ghost","sleep"]`), h.batches[0][0].Args[0])
+}
+
+func TestStore_Model(t *testing.T) {
+	t.Parallel()
+	_, err := New(&script{}).Model(context.Background(), "gpt")
+	require.EqualError(t, err, "Model not found: gpt")
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+
+	h := &script{answers: [][]spi.Rows{{{Values: [][]*string{values("dummy", "{}", "environment", nil, "AIDB_KEY", nil)}}}}}
+	ref, err := New(h).Model(context.Background(), "d")
+	require.NoError(t, err)
+	require.Equal(t, agent.ModelRef{Name: "d", Provider: "dummy", Config: json.RawMessage("{}"), CredentialsEnv: "AIDB_KEY"}, ref)
+}
+
+func TestStore_Conversation(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	id := uuid.MustParse(someID)
+
+	t.Run("is locked before it is read", func(t *testing.T) {
+		h := &script{err: fault.New(fault.Busy, "canceling statement due to lock timeout")}
+		_, err := New(h).Conversation(ctx, id)
+		require.Equal(t, fault.Busy, fault.KindOf(err))
+		require.Equal(t, []string{someID}, h.locked)
+		require.Empty(t, h.batches)
+	})
+
+	t.Run("that nobody used does not exist", func(t *testing.T) {
+		c, err := New(&script{}).Conversation(ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, agent.Conversation{ID: id}, c)
+	})
+
+	t.Run("has its owner and what a model saw", func(t *testing.T) {
+		h := &script{answers: [][]spi.Rows{{
+			{Values: [][]*string{values("ann", "login", "user:1", "helper")}},
+			{Values: [][]*string{
+				values(someID, nil, "user_prompt", `{"contents": "hi", "user": "ann"}`, nil),
+				values(someID, someID, "model_response", nil, `{"contents": "hello", "tool_calls": []}`),
+			}},
+		}}}
+		c, err := New(h).Conversation(ctx, id)
+		require.NoError(t, err)
+		require.True(t, c.Exists)
+		require.Equal(t, []string{"ann", "login", "user:1", "helper"}, []string{c.Role, c.SessionUser, c.Principal, c.Agent})
+		require.Equal(t, []conversation.Message{
+			{Role: conversation.User, Content: "hi"},
+			{Role: conversation.Assistant, Content: "hello"},
+		}, conversation.Rebuild(c.Records))
+	})
+}
+
+func someTask() agent.Task {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.FixedZone("x", 3600))
+	return agent.Task{
+		ID: uuid.MustParse(someID), AgentID: uuid.New(), ConversationID: uuid.New(), PromptID: uuid.New(),
+		Caller: agent.Caller{Role: "ann", SessionUser: "login", Principal: "user:1"}, CreatedAt: at, TimeoutAt: at.Add(time.Minute),
+	}
+}
+
+func TestJournal_WritesTheRunInOneBatch(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := &script{}
+	j := New(h).Journal(nil)
+	task := someTask()
+	require.NoError(t, j.Begin(ctx, task))
+	require.NoError(t, j.Append(ctx, conversation.Record{
+		ID: task.PromptID, Type: conversation.UserPrompt, Request: conversation.UserPromptPayload("hi \"you\"", "ann"),
+		Status: conversation.StatusSuccess, CreatedAt: task.CreatedAt, CompletedAt: task.CreatedAt,
+	}))
+	require.NoError(t, j.Append(ctx, conversation.Record{
+		ID: uuid.New(), Sequence: uuid.New(), Type: conversation.Failure, Response: conversation.ErrorPayload("no \x00 answer"),
+		Status: conversation.StatusError, Error: "no \x00 \"answer\"", CreatedAt: task.CreatedAt, CompletedAt: task.CreatedAt,
+	}))
+	require.Empty(t, h.batches, "nothing is written before the end")
+
+	input := int64(12)
+	require.NoError(t, j.Finish(ctx, agent.TaskEnd{
+		ID: task.ID, Status: conversation.StatusError, Error: "no \x00answer", PromptID: task.PromptID, BudgetConsumed: 20,
+		Usage: conversation.Usage{Input: &input}, Rounds: 1, CompletedAt: task.CreatedAt, TimeoutAt: task.TimeoutAt,
+	}))
+	require.Len(t, h.batches, 1)
+	require.Len(t, h.batches[0], 2)
+
+	row := h.batches[0][0]
+	require.Equal(t, taskSQL, row.SQL)
+	require.Equal(t, []any{
+		someID, task.AgentID.String(), task.ConversationID.String(), task.PromptID.String(), nil, "ann", "login", "ERROR",
+		int64(20), 1, input, nil, "2026-01-02T02:05:05.678901Z", "no answer",
+		"2026-01-02T02:04:05.678901Z", "2026-01-02T02:04:05.678901Z", "ann", "user:1",
+	}, row.Args)
+
+	log := h.batches[0][1]
+	require.Equal(t, recordsSQL, log.SQL)
+	require.Equal(t, []any{task.ConversationID.String(), task.AgentID.String(), someID, "ann", "login", "ann", "user:1"}, log.Args[1:])
+	var records []struct {
+		ID      string         `json:"i"`
+		Type    string         `json:"t"`
+		Request map[string]any `json:"q"`
+		Error   string         `json:"e"`
+	}
+	require.NoError(t, json.Unmarshal(log.Args[0].([]byte), &records))
+	require.Len(t, records, 2)
+	require.Equal(t, `hi "you"`, records[0].Request["contents"])
+	require.Equal(t, `no  "answer"`, records[1].Error)
+}
+
+func TestJournal_FlushesALongRunEarly(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := &script{}
+	j := New(h).Journal(nil)
+	task := someTask()
+	require.NoError(t, j.Begin(ctx, task))
+	big := conversation.Record{ID: uuid.New(), Type: conversation.ToolResponse, Status: conversation.StatusSuccess,
+		Response: conversation.ContentsPayload(strings.Repeat("x", 300<<10)), CreatedAt: task.CreatedAt, CompletedAt: task.CreatedAt}
+	for range 5 {
+		require.NoError(t, j.Append(ctx, big))
+	}
+	require.Len(t, h.batches, 1)
+	require.NoError(t, j.Finish(ctx, agent.TaskEnd{ID: task.ID, Status: conversation.StatusSuccess}))
+	require.Len(t, h.batches, 2)
+	for _, s := range []spi.Statement{h.batches[0][0], h.batches[1][1]} {
+		require.True(t, json.Valid(s.Args[0].([]byte)))
+	}
+}
+
+func TestJournal_PassesTheEnginesErrorOn(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("gone")
+	j := New(&script{err: gone}).Journal(nil)
+	require.NoError(t, j.Begin(context.Background(), someTask()))
+	require.ErrorIs(t, j.Finish(context.Background(), agent.TaskEnd{ID: uuid.MustParse(someID)}), gone)
+	require.Equal(t, fault.Internal, fault.KindOf(j.Finish(context.Background(), agent.TaskEnd{ID: uuid.New()})))
+}

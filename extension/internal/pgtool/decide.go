@@ -1,0 +1,86 @@
+package pgtool
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"aidb/extension/internal/decision"
+	"aidb/extension/internal/fault"
+	"aidb/extension/internal/spi"
+)
+
+// Refused is the error of a tool call that was denied: what stopped it, and the decision that says so.
+type Refused struct {
+	Err    error
+	ID     uuid.UUID
+	Reason string
+}
+
+func (e *Refused) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error that stopped the call.
+func (e *Refused) Unwrap() error { return e.Err }
+
+// exec runs a tool's SQL and records the decision: allowed, with what came of it, or denied, with the reason. Whether
+// a call was allowed is told by what stopped it: an allowed statement that then fails stays allowed.
+func (r *Runner) exec(ctx context.Context, toolName string, q spi.ToolRequest) (spi.ToolResult, error) {
+	started := r.now()
+	result, err := r.Host.Tool(ctx, q)
+	d := decision.Record{
+		At: started, Tool: toolName, Point: decision.SQLExec, Role: q.Role, Status: decision.Allowed, Query: q.Statement,
+		Attempted: !q.Trusted && decision.Attempts(q.Statement), Duration: r.now().Sub(started),
+	}
+	if err == nil {
+		n := result.Affected
+		if result.ReturnsRows {
+			n = int64(len(result.Rows))
+		}
+		d.Rows = &n
+		r.Decisions.Add(d)
+		return result, nil
+	}
+	if errors.Is(err, spi.ErrGone) {
+		return result, err
+	}
+	d.SQLState = fault.SQLState(err)
+	var refusal *spi.Refusal
+	if !errors.As(err, &refusal) || refusal.Reason == "" {
+		r.Decisions.Add(d)
+		return result, err
+	}
+	d.Status, d.Reason = decision.Denied, refusal.Reason
+	d.Object = object(refusal)
+	d.Attempted = d.Attempted || refusal.Reason == decision.EscalationBlocked
+	return result, &Refused{Err: err, ID: r.Decisions.Add(d), Reason: refusal.Reason}
+}
+
+// reject records a call that did not get as far as the database.
+func (r *Runner) reject(toolName, statement string, err *fault.Error) error {
+	d := decision.Record{
+		At: r.now(), Tool: toolName, Point: decision.SQLExec, Status: decision.Denied, Reason: decision.PreExecutionRejected,
+		Query: statement, Attempted: decision.Attempts(statement), SQLState: fault.SQLState(err),
+	}
+	return &Refused{Err: err, ID: r.Decisions.Add(d), Reason: d.Reason}
+}
+
+func (r *Runner) now() time.Time { return time.Now() }
+
+// object is what was refused, as far as the server's message says so: the last word of "permission denied for table
+// orders" is the name whatever the language.
+func object(e *spi.Refusal) string {
+	if e.Table != "" {
+		return strings.TrimPrefix(e.Schema+"."+e.Table, ".")
+	}
+	if e.Reason != decision.EnginePrivilegeDenied {
+		return ""
+	}
+	words := strings.Fields(e.Fault.Message)
+	if len(words) < 2 {
+		return ""
+	}
+	return strings.Trim(words[len(words)-1], `"'.`)
+}

@@ -1,0 +1,193 @@
+package pgtool
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"aidb/extension/internal/agent"
+	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/decision"
+	"aidb/extension/internal/fault"
+	"aidb/extension/internal/spi"
+	"aidb/extension/internal/tool"
+)
+
+// Limits are the settings that bound a tool call.
+type Limits struct {
+	Rows    int           // aidb.max_tool_rows
+	Bytes   int64         // aidb.max_tool_bytes
+	Timeout time.Duration // aidb.tool_timeout; 0 is none but the run's own deadline
+}
+
+// Models finds and opens a registered model, for generate_text.
+type Models interface {
+	OpenByName(ctx context.Context, name string, options json.RawMessage) (agent.Model, error)
+}
+
+// Scope is on whose behalf tools run.
+type Scope struct {
+	Role           string // "" is the caller
+	Purpose        string // "" is none
+	ReadOnly       bool   // a read-only run
+	Agent          string // "" outside an agent's run
+	ConversationID string
+}
+
+// Runner runs single tools.
+type Runner struct {
+	Host      spi.Host
+	Models    Models
+	Limits    Limits
+	Decisions *decision.Trail
+}
+
+// Longest sleep that a tool call may ask for; the agent's time budget usually ends it before.
+const maxSleep = 3600
+
+// catalogRows is more than the catalog tools return: they have a limit of their own and say when it cut.
+const catalogRows = 1000
+
+// Run checks the arguments and runs the tool. The text is what the model sees.
+func (r *Runner) Run(ctx context.Context, t tool.Tool, arguments string, s Scope) (string, error) {
+	if s.ReadOnly && !t.ReadOnly {
+		return "", r.reject(t.Name, "", fault.New(fault.Privilege, "tool %s writes and cannot be used in a read-only run", fault.Name(t.Name)))
+	}
+	args, err := tool.CheckArguments(t, arguments)
+	if err != nil {
+		return "", err
+	}
+	switch t.Name {
+	case "run_sql_query":
+		return r.statement(ctx, t, text(args["query"]), true, s)
+	case "execute_sql":
+		if s.Agent != "" && s.Purpose == "" {
+			return "", r.reject(t.Name, text(args["statement"]), fault.New(fault.Privilege,
+				"tool 'execute_sql' needs an agent with a purpose").
+				WithHint("Give the agent a purpose whose role may do what it is for."))
+		}
+		return r.statement(ctx, t, text(args["statement"]), false, s)
+	case "sleep":
+		return r.sleep(ctx, args["seconds"])
+	case "generate_text":
+		return r.generate(ctx, t, args, s)
+	default:
+		return r.function(ctx, t, args, s)
+	}
+}
+
+// statement runs SQL that the model wrote.
+func (r *Runner) statement(ctx context.Context, t tool.Tool, sql string, readOnly bool, s Scope) (string, error) {
+	if strings.TrimSpace(sql) == "" {
+		return "", fault.New(fault.InvalidArgument, "the statement is empty")
+	}
+	q := r.request(ctx, t, s)
+	q.Statement = sql
+	q.ReadOnly = readOnly || s.ReadOnly
+	result, err := r.exec(ctx, t.Name, q)
+	if err != nil {
+		return "", err
+	}
+	return render(result), nil
+}
+
+// function calls the SQL function behind a native tool, by name and with the arguments given only: the function's
+// own defaults stand for the others.
+func (r *Runner) function(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) (string, error) {
+	var sql strings.Builder
+	q := r.request(ctx, t, s)
+	name, _, _ := strings.Cut(t.Function, "(")
+	sql.WriteString("SELECT * FROM " + name + "(")
+	for _, p := range t.Params {
+		v, given := args[p.Name]
+		if !given || string(v) == "null" {
+			continue
+		}
+		if len(q.Params) > 0 {
+			sql.WriteString(", ")
+		}
+		value := text(v)
+		q.Params = append(q.Params, spi.Param{Type: p.Type, Value: &value})
+		sql.WriteString(`"` + p.Name + `" => $` + strconv.Itoa(len(q.Params)))
+	}
+	sql.WriteString(")")
+	q.Statement = sql.String()
+	q.Trusted = true
+	q.ReadOnly = t.ReadOnly
+	q.MaxRows = max(q.MaxRows, catalogRows)
+	result, err := r.exec(ctx, t.Name, q)
+	if err != nil {
+		return "", err
+	}
+	return render(result), nil
+}
+
+func (r *Runner) request(ctx context.Context, t tool.Tool, s Scope) spi.ToolRequest {
+	return spi.ToolRequest{
+		Role: s.Role, Function: t.Function, Agent: s.Agent, ConversationID: s.ConversationID,
+		MaxRows: r.Limits.Rows, MaxBytes: r.Limits.Bytes, Timeout: timeout(ctx, r.Limits.Timeout),
+	}
+}
+
+// timeout is what is left of the run, at most the limit of a tool call. Never 0, which would be no limit.
+func timeout(ctx context.Context, limit time.Duration) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return limit
+	}
+	left := max(time.Until(deadline), time.Millisecond)
+	if limit > 0 && limit < left {
+		return limit
+	}
+	return left
+}
+
+// sleep needs no grant: it touches nothing.
+func (r *Runner) sleep(ctx context.Context, arg json.RawMessage) (string, error) {
+	seconds, err := strconv.ParseFloat(string(arg), 64)
+	if err != nil || seconds < 0 || seconds > maxSleep {
+		return "", fault.New(fault.InvalidArgument, "argument 'seconds' must be between 0 and %d", maxSleep)
+	}
+	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return `{"slept": ` + strconv.FormatFloat(seconds, 'f', -1, 64) + `}`, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+func (r *Runner) generate(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) (string, error) {
+	q := r.request(ctx, t, s)
+	if _, err := r.exec(ctx, t.Name, q); err != nil { // no statement: asks only whether the role may
+		return "", err
+	}
+	return r.Generate(ctx, text(args["model_name"]), text(args["input"]), args["inference_config"])
+}
+
+// Generate sends one text to a model and returns its answer.
+func (r *Runner) Generate(ctx context.Context, model, input string, options json.RawMessage) (string, error) {
+	m, err := r.Models.OpenByName(ctx, model, options)
+	if err != nil {
+		return "", err
+	}
+	reply, err := m.Complete(ctx, agent.Request{Messages: []conversation.Message{{Role: conversation.User, Content: input}}})
+	if err != nil {
+		return "", err
+	}
+	return conversation.Clean(reply.Content), nil
+}
+
+// text is an argument as the text that PostgreSQL reads: the contents of a JSON string, the JSON of all else.
+func text(v json.RawMessage) string {
+	if len(v) > 0 && v[0] == '"' {
+		var s string
+		if json.Unmarshal(v, &s) == nil {
+			return conversation.Clean(s) // PostgreSQL's text has no NUL
+		}
+	}
+	return string(v)
+}

@@ -1,0 +1,117 @@
+package pgtool
+
+import (
+	"context"
+	"errors"
+
+	"aidb/extension/internal/agent"
+	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/decision"
+	"aidb/extension/internal/fault"
+	"aidb/extension/internal/spi"
+	"aidb/extension/internal/tool"
+)
+
+// Catalog has the definitions of tools. A name that no tool has is left out.
+type Catalog interface {
+	Tools(ctx context.Context, names []string) ([]tool.Tool, error)
+}
+
+// sleepTool is offered to every agent without being listed.
+const sleepTool = "sleep"
+
+// Opener opens the toolbox of a run.
+type Opener struct {
+	Catalog Catalog
+	Runner  *Runner
+}
+
+// Open implements agent.Toolboxes. A tool that no longer exists is not offered; a call of it is answered as that of
+// any unknown tool. In a read-only run only tools that never write are offered, and none of an MCP server.
+func (o *Opener) Open(ctx context.Context, r agent.ToolboxRequest) (agent.Toolbox, error) {
+	tools, err := o.Catalog.Tools(ctx, append(r.Names[:len(r.Names):len(r.Names)], sleepTool))
+	if err != nil {
+		return nil, err
+	}
+	b := &box{runner: o.Runner, tools: make(map[string]tool.Tool, len(tools)), scope: Scope{
+		Role: r.Role, Purpose: r.Purpose, ReadOnly: r.ReadOnly, Agent: r.Agent,
+	}, warn: r.Caller.Superuser && r.Role == "", caller: r.Caller.Role}
+	if !r.ReadOnly {
+		b.scope.ConversationID = r.ConversationID.String()
+	}
+	for _, t := range tools {
+		if _, twice := b.tools[t.Name]; twice || (r.ReadOnly && (!t.ReadOnly || t.Type == tool.MCP)) {
+			continue
+		}
+		b.tools[t.Name] = t
+		b.specs = append(b.specs, agent.ToolSpec{Name: t.Name, Description: t.Description, Parameters: t.InputSchema()})
+	}
+	return b, nil
+}
+
+type box struct {
+	runner *Runner
+	tools  map[string]tool.Tool
+	specs  []agent.ToolSpec
+	scope  Scope
+	warn   bool // the caller is a superuser and the agent has no purpose: once a call
+	caller string
+}
+
+func (b *box) Specs() []agent.ToolSpec { return b.specs }
+
+func (b *box) Call(ctx context.Context, call conversation.ToolCall) (agent.Result, error) {
+	t, ok := b.tools[call.Name]
+	if !ok {
+		return agent.Result{Error: "tool " + fault.Name(call.Name) + " not found; the tools are: " + b.names()}, nil
+	}
+	if b.warn && t.Name != sleepTool {
+		b.warn = false
+		b.runner.Host.Notice("warning", "tools of agent "+fault.Name(b.scope.Agent)+" run as superuser "+fault.Name(b.caller),
+			"Give the agent a purpose, or call it as a role with fewer rights.")
+	}
+	contents, err := b.runner.Run(ctx, t, call.Arguments, b.scope)
+	if err == nil {
+		return agent.Result{Contents: contents}, nil
+	}
+	if errors.Is(err, spi.ErrGone) || ctx.Err() != nil {
+		return agent.Result{}, err
+	}
+	return agent.Result{Error: failure(err)}, nil
+}
+
+func (b *box) names() string {
+	var s string
+	for i, spec := range b.specs {
+		if i > 0 {
+			s += ", "
+		}
+		s += spec.Name
+	}
+	return s
+}
+
+// failure is an error as the model reads it: with the detail and the hint, which often say what to do. Of who may
+// become whom the model is told no more than that it may not.
+func failure(err error) string {
+	var e *fault.Error
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	s := e.Error()
+	var refused *Refused
+	denied := errors.As(err, &refused)
+	if denied && (refused.Reason == decision.NotRoleMember || refused.Reason == decision.RoleNotFound) {
+		e = &fault.Error{}
+	}
+	if e.Detail != "" {
+		s += "\nDETAIL: " + e.Detail
+	}
+	if e.Hint != "" {
+		s += "\nHINT: " + e.Hint
+	}
+	if denied {
+		s += " [decision_id=" + refused.ID.String() + "]"
+	}
+	return s
+}

@@ -1,0 +1,167 @@
+package spi
+
+import (
+	"context"
+	"fmt"
+
+	"aidb/extension/internal/fault"
+	"aidb/extension/internal/seam"
+)
+
+// Refusal is an error of the server, and why the sandbox refused a tool call in the words of a decision record (role_not_found,
+// not_role_member, engine_privilege_denied, escalation_blocked, pre_execution_rejected); "" when the error is none.
+type Refusal struct {
+	Fault  *fault.Error
+	Reason string
+	Schema string
+	Table  string
+}
+
+func (e *Refusal) Error() string { return e.Fault.Error() }
+
+// Unwrap returns the error itself.
+func (e *Refusal) Unwrap() error { return e.Fault }
+
+func serverError(r *seam.Reader) error {
+	e := &fault.Error{SQLState: r.Text(), Message: r.Text(), Detail: r.Text(), Hint: r.Text()}
+	reason, schema, table := r.Text(), r.Text(), r.Text()
+	if r.Err() != nil {
+		return fault.Wrap(r.Err(), fault.Internal, "the server's answer could not be read")
+	}
+	e.Kind = fault.KindOfState(e.SQLState)
+	return &Refusal{Fault: e, Reason: reason, Schema: schema, Table: table}
+}
+
+// Batch implements Querier.
+func (r *run) Batch(_ context.Context, statements ...Statement) ([]Rows, error) {
+	var w seam.Writer
+	w.Int(int64(len(statements)))
+	for _, s := range statements {
+		w.Text(s.SQL)
+		w.Int(int64(s.MaxRows))
+		w.Int(int64(len(s.Args)))
+		for _, a := range s.Args {
+			putArg(&w, a)
+		}
+	}
+	reply, err := r.ask(seam.ReqQuery, &w)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]Rows, len(statements))
+	for i := range results {
+		results[i] = readRows(reply)
+	}
+	if reply.Err() != nil {
+		return nil, fault.Wrap(reply.Err(), fault.Internal, "the server's answer could not be read")
+	}
+	return results, nil
+}
+
+// putArg writes a parameter as text: what a statement casts from.
+func putArg(w *seam.Writer, a any) {
+	switch v := a.(type) {
+	case nil:
+		w.Null()
+	case string:
+		w.Text(v)
+	case *string:
+		w.Optional(v)
+	case []byte:
+		if v == nil {
+			w.Null()
+			return
+		}
+		w.Bytes(v)
+	case bool:
+		w.Bool(v)
+	case int:
+		w.Int(int64(v))
+	case int64:
+		w.Int(v)
+	default:
+		w.Text(fmt.Sprint(v))
+	}
+}
+
+func readRows(r *seam.Reader) Rows {
+	var rows Rows
+	columns := int(r.Int())
+	for i := 0; i < columns && r.Err() == nil; i++ {
+		rows.Columns = append(rows.Columns, r.Text())
+	}
+	n := int(r.Int())
+	for i := 0; i < n && r.Err() == nil; i++ {
+		row := make([]*string, columns)
+		for j := range row {
+			row[j] = r.Optional()
+		}
+		rows.Values = append(rows.Values, row)
+	}
+	return rows
+}
+
+// Tool implements Host.
+func (r *run) Tool(_ context.Context, t ToolRequest) (ToolResult, error) {
+	var w seam.Writer
+	w.OrNull(t.Role)
+	w.OrNull(t.Statement)
+	w.OrNull(t.Function)
+	w.Bool(t.ReadOnly)
+	w.Bool(t.Trusted)
+	w.Bool(t.Elevated)
+	w.Int(int64(t.MaxRows))
+	w.Int(t.MaxBytes)
+	w.Int(t.Timeout.Milliseconds())
+	w.OrNull(t.ConversationID)
+	w.OrNull(t.Agent)
+	w.Int(int64(len(t.Params)))
+	for _, p := range t.Params {
+		w.Text(p.Type)
+		w.Optional(p.Value)
+	}
+	reply, err := r.ask(seam.ReqTool, &w)
+	if err != nil {
+		return ToolResult{}, err
+	}
+	result := ToolResult{Tag: reply.Text(), ReturnsRows: reply.Bool(), Truncated: reply.Bool(), Affected: reply.Int()}
+	n := int(reply.Int())
+	body, _ := reply.Raw()
+	rows := seam.NewReader(body)
+	for i := 0; i < n && rows.Err() == nil; i++ {
+		result.Rows = append(result.Rows, rows.Text())
+	}
+	if reply.Err() != nil || rows.Err() != nil {
+		return ToolResult{}, fault.New(fault.Internal, "the server's answer could not be read")
+	}
+	return result, nil
+}
+
+// LockConversation implements Host.
+func (r *run) LockConversation(_ context.Context, id string) error {
+	var w seam.Writer
+	w.Text(id)
+	_, err := r.ask(seam.ReqLock, &w)
+	return err
+}
+
+// Secret implements Host.
+func (r *run) Secret(_ context.Context, kind, name string) (string, error) {
+	var w seam.Writer
+	w.Text(kind)
+	w.Text(name)
+	reply, err := r.ask(seam.ReqSecret, &w)
+	if err != nil {
+		return "", err
+	}
+	return reply.Text(), reply.Err()
+}
+
+// Notice implements Host.
+func (r *run) Notice(level, text, hint string) {
+	var w seam.Writer
+	w.Text(level)
+	w.Text(text)
+	w.OrNull(hint)
+	_ = r.tell(seam.ReqNotice, 0, &w) // nobody listens to a run that is gone
+}

@@ -1,0 +1,80 @@
+// Package spi is the Go face of the server: what the backend's main thread does for a run.
+//
+// Host is what the rest of the code sees. Runs implements it with messages (mux.go); tests implement it in memory.
+// Every method waits for the main thread. An error that came from the server is a *fault.Error with the server's
+// SQLSTATE, message, detail and hint; ErrGone means that the run is over and nobody listens any more.
+package spi
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrGone is returned when the run was cancelled or its session has ended.
+var ErrGone = errors.New("the run is gone")
+
+// Statement is one of our own statements. Args are texts (nil is NULL) that the SQL casts: $1::uuid.
+type Statement struct {
+	SQL     string
+	Args    []any
+	MaxRows int
+}
+
+// Rows is a statement's result; nil values are NULL.
+type Rows struct {
+	Columns []string
+	Values  [][]*string
+}
+
+// Querier runs our own SQL: with the rights of the extension's owner and a pinned search_path. A batch is one round
+// trip and one subtransaction: all of it happens or none.
+type Querier interface {
+	Batch(ctx context.Context, statements ...Statement) ([]Rows, error)
+}
+
+// Param is a bound value of a tool's statement: the name of its SQL type and its text, nil for NULL.
+type Param struct {
+	Type  string
+	Value *string
+}
+
+// ToolRequest is one tool call, see docs/reference/security.md for what the sandbox does with it.
+type ToolRequest struct {
+	Role      string // what the purpose resolved to; "" is the caller
+	Statement string // "" only asks whether the role may use Function
+	Params    []Param
+	ReadOnly  bool   // everything is rolled back after the rows were copied
+	Trusted   bool   // our own text, which names functions of ours: analysed with the caller's rights
+	Elevated  bool   // the purpose allows a superuser role and the like
+	Function  string // regprocedure whose EXECUTE the role needs, "" for none
+
+	MaxRows  int
+	MaxBytes int64
+	Timeout  time.Duration
+
+	ConversationID string // what aidb.conversation_id() and aidb.agent_name() return inside
+	Agent          string
+}
+
+// ToolResult is what a tool call gave. Rows are JSON objects, one text each.
+type ToolResult struct {
+	Tag         string // the command, such as SELECT
+	ReturnsRows bool
+	Truncated   bool
+	Affected    int64
+	Rows        []string
+}
+
+// Host is all that a run can ask of the main thread.
+type Host interface {
+	Querier
+	Tool(ctx context.Context, r ToolRequest) (ToolResult, error)
+	// LockConversation waits until no other transaction runs a call of the conversation (lock_timeout applies).
+	LockConversation(ctx context.Context, id string) error
+	// Secret reads an environment variable of the server ("env"), or checks that a file's path is allowed and
+	// returns it ("file").
+	Secret(ctx context.Context, kind, name string) (string, error)
+	// Notice sends a NOTICE, a WARNING or a LOG line ("notice", "warning", "log").
+	Notice(level, text, hint string)
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	"aidb/extension/internal/agent"
+	"aidb/extension/internal/fault"
+	"aidb/extension/internal/model/openai"
+	"aidb/extension/internal/pgstore"
+	"aidb/extension/internal/secretfile"
+	"aidb/extension/internal/spi"
+)
+
+// models opens registered models: it finds the provider and the secret. A secret is looked up each time, never kept.
+type models struct {
+	wiring *wiring
+	host   spi.Host
+	store  *pgstore.Store
+}
+
+// Open implements agent.Models.
+func (m *models) Open(ctx context.Context, ref agent.ModelRef) (agent.Model, error) {
+	switch ref.Provider {
+	case "dummy":
+		return m.wiring.dummy.Open(ref)
+	case "openai_completions":
+		credentials, err := m.credentials(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		return m.wiring.openai.Open(ref, credentials)
+	}
+	return nil, fault.New(fault.Unsupported, "Model provider with name %q not found", ref.Provider)
+}
+
+// OpenByName opens a model with options of one call laid over its config.
+func (m *models) OpenByName(ctx context.Context, name string, options json.RawMessage) (agent.Model, error) {
+	ref, err := m.store.Model(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(options) > 0 && string(options) != "null" {
+		if ref.Config, err = overlay(ref.Config, options); err != nil {
+			return nil, err
+		}
+	}
+	return m.Open(ctx, ref)
+}
+
+// overlay returns config with the members of options in place of its own. Where the model is and how it is reached
+// are not options.
+func overlay(config, options json.RawMessage) (json.RawMessage, error) {
+	var base, over map[string]json.RawMessage
+	if err := json.Unmarshal(options, &over); err != nil || over == nil {
+		return nil, fault.New(fault.InvalidArgument, "inference_config must be a JSON object")
+	}
+	if err := json.Unmarshal(config, &base); err != nil || base == nil {
+		base = map[string]json.RawMessage{}
+	}
+	for k, v := range over {
+		switch k {
+		case "url", "tls_config", "api_key", "basic_auth":
+			return nil, fault.New(fault.InvalidArgument, "inference_config must not contain %s", fault.Name(k))
+		}
+		base[k] = v
+	}
+	merged, err := json.Marshal(base)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "inference_config cannot be merged")
+	}
+	return merged, nil
+}
+
+// credentials reads a model's secret from where it is.
+func (m *models) credentials(ctx context.Context, ref agent.ModelRef) (openai.Credentials, error) {
+	switch {
+	case ref.CredentialsEnv != "":
+		value, err := m.host.Secret(ctx, "env", ref.CredentialsEnv)
+		if err != nil {
+			return openai.Credentials{}, err
+		}
+		return openai.ParseCredentials(value)
+	case ref.CredentialsFile != "":
+		path, err := m.host.Secret(ctx, "file", ref.CredentialsFile)
+		if err != nil {
+			return openai.Credentials{}, err
+		}
+		secret, err := secretfile.Read(path)
+		if err != nil {
+			return openai.Credentials{}, err
+		}
+		return openai.ParseCredentials(secret)
+	case len(ref.Credentials) > 0:
+		return openai.ParseCredentials(string(ref.Credentials))
+	}
+	return openai.Credentials{}, nil
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"sync"
+	"time"
+
+	"aidb/extension/internal/agent"
+	"aidb/extension/internal/decision"
+	"aidb/extension/internal/egress"
+	"aidb/extension/internal/fault"
+	"aidb/extension/internal/model/dummy"
+	"aidb/extension/internal/model/openai"
+	"aidb/extension/internal/pgstore"
+	"aidb/extension/internal/pgtool"
+	"aidb/extension/internal/safego"
+	"aidb/extension/internal/spi"
+)
+
+// wiring joins the core with the adapters. A new provider or function of the SQL API is a line here.
+type wiring struct {
+	group  safego.Group
+	openai *openai.Provider
+	dummy  *dummy.Provider
+
+	mu     sync.Mutex
+	limits pgtool.Limits
+	broken error // a setting that cannot be used; said by every call that needs it
+}
+
+func newWiring() *wiring {
+	return &wiring{openai: openai.NewProvider(openai.Options{}), dummy: dummy.NewProvider()}
+}
+
+// functions are the SQL functions that are implemented in Go (LANGUAGE c, symbol aidb_go_call), by name.
+var functions = map[string]func(*wiring, context.Context, spi.Host, spi.Start) (int, [][]*string, error){
+	"agent_converse":      (*wiring).agentConverse,
+	"run_tool":            (*wiring).runTool,
+	"run_sql_query":       (*wiring).nativeTool,
+	"execute_sql":         (*wiring).nativeTool,
+	"sleep":               (*wiring).nativeTool,
+	"generate_text":       (*wiring).generateText,
+	"generate_text_batch": (*wiring).generateTextBatch,
+	"probe_model":         (*wiring).probeModel,
+	"test_go":             (*wiring).testHook,
+}
+
+func (w *wiring) handle(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {
+	f, ok := functions[s.Function]
+	if !ok {
+		return 0, nil, fault.New(fault.Internal, "function %s is not known to the Go library", fault.Name(s.Function)).
+			WithHint("aidb.so and aidb_go.so are of different versions: install both again.")
+	}
+	return f(w, ctx, host, s)
+}
+
+// configure takes over the settings that the server sent.
+func (w *wiring) configure(values map[string]string) {
+	number := func(name string) int64 {
+		n, err := strconv.ParseInt(values[name], 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	list, err := egress.Parse(values["egress_allowlist"])
+	w.openai.Reconfigure(openai.Options{
+		Egress: egress.Policy{
+			List: list, Parameter: values["egress_parameter"], AllowInsecure: values["allow_insecure_egress"] == "t",
+		},
+		AllowInsecureTLS: values["allow_insecure_tls"] == "t",
+		Proxy:            egress.Proxy{HTTP: values["https_proxy"], HTTPS: values["https_proxy"], Except: values["no_proxy"]},
+		CAFile:           values["ca_file"],
+		MaxBodyBytes:     number("max_model_bytes"),
+		Retry:            openai.Retry{Tries: retries(number("model_retries"))},
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = err
+	w.limits = pgtool.Limits{
+		Rows: int(number("max_tool_rows")), Bytes: number("max_tool_bytes"),
+		Timeout: time.Duration(number("tool_timeout_ms")) * time.Millisecond,
+	}
+}
+
+// retries turns the setting into the adapter's option, where 0 means the default and -1 none.
+func retries(n int64) int {
+	if n == 0 {
+		return -1
+	}
+	return int(n)
+}
+
+func (w *wiring) current() (pgtool.Limits, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.limits, w.broken
+}
+
+// closeIdle closes the connections that no run uses.
+func (w *wiring) closeIdle() { w.openai.Close() }
+
+// parts are the adapters of one run.
+type parts struct {
+	host   spi.Host
+	start  spi.Start
+	store  *pgstore.Store
+	models *models
+	runner *pgtool.Runner
+	trail  *decision.Trail
+}
+
+// record writes the decisions that no journal has written. Where nothing can be written, in a read-only transaction
+// or on a standby, they go to the server's log.
+func (p *parts) record(ctx context.Context) error {
+	if !p.start.InRecovery && !p.start.ReadOnly {
+		return p.store.WriteDecisions(ctx, p.trail)
+	}
+	for _, r := range p.trail.Take() {
+		p.host.Notice("log", "aidb decision: "+r.Line(), "")
+	}
+	return nil
+}
+
+func (w *wiring) parts(host spi.Host, s spi.Start) (*parts, error) {
+	limits, err := w.current()
+	if err != nil {
+		return nil, err
+	}
+	store := pgstore.New(host)
+	trail := &decision.Trail{
+		NewID: agent.UUIDv7{}.New,
+		Base:  decision.Record{Principal: s.Principal, Caller: s.Caller, SessionUser: s.SessionUser, Role: s.Caller},
+	}
+	m := &models{wiring: w, host: host, store: store}
+	return &parts{
+		host: host, start: s, store: store, models: m, trail: trail,
+		runner: &pgtool.Runner{Host: host, Models: m, Limits: limits, Decisions: trail},
+	}, nil
+}
+
+func (w *wiring) agentConverse(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {
+	p, err := w.parts(host, s)
+	if err != nil {
+		return 0, nil, err
+	}
+	service := &agent.Service{
+		Store: p.store, Models: p.models, Toolboxes: &pgtool.Opener{Catalog: p.store, Runner: p.runner},
+		NewJournal: func() agent.Journal { return p.store.Journal(p.trail) }, Clock: agent.SystemClock{}, IDs: agent.UUIDv7{}, Tracer: tracer{host},
+	}
+	call := agent.Call{
+		Agent: stringArg(s, 0), Prompt: stringArg(s, 1), ConversationID: arg(s, 2), ReadOnly: boolArg(s, 3),
+		OutputType: rawArg(s, 4), InRecovery: s.InRecovery,
+		Caller: agent.Caller{Role: s.Caller, SessionUser: s.SessionUser, Principal: s.Principal, Superuser: s.Superuser},
+	}
+	if debug := boolArg(s, 5); debug != nil {
+		call.Debug = *debug
+	}
+	// Nothing could be stored, so the run stores nothing: the same as on a standby.
+	if call.ReadOnly == nil && s.ReadOnly {
+		readOnly := true
+		call.ReadOnly = &readOnly
+	}
+	p.trail.Base.Agent = call.Agent
+	out, err := service.Converse(ctx, call)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := p.record(ctx); err != nil {
+		return 0, nil, err
+	}
+	return 3, [][]*string{{out.Message, out.ConversationID, out.Error}}, nil
+}
+
+func (w *wiring) runTool(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {
+	arguments := "{}"
+	if a := arg(s, 1); a != nil {
+		arguments = *a
+	}
+	return w.oneTool(ctx, host, s, stringArg(s, 0), arguments)
+}
+
+// nativeTool stands behind the functions that are native tools themselves: their one argument by its name.
+func (w *wiring) nativeTool(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {
+	name := map[string]string{"run_sql_query": "query", "execute_sql": "statement", "sleep": "seconds"}[s.Function]
+	arguments := map[string]any{}
+	if a := arg(s, 0); a != nil {
+		arguments[name] = *a
+	}
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		return 0, nil, fault.Wrap(err, fault.Internal, "arguments cannot be written as JSON")
+	}
+	return w.oneTool(ctx, host, s, s.Function, string(text))
+}
+
+// oneTool runs a tool as the caller, without a purpose. Its failure is raised.
+func (w *wiring) oneTool(ctx context.Context, host spi.Host, s spi.Start, name, arguments string) (int, [][]*string, error) {
+	p, err := w.parts(host, s)
+	if err != nil {
+		return 0, nil, err
+	}
+	tools, err := p.store.Tools(ctx, []string{name})
+	if err != nil {
+		return 0, nil, err
+	}
+	if len(tools) == 0 {
+		return 0, nil, fault.New(fault.NotFound, "tool %s not found in aidb.tools", fault.Name(name)).
+			WithHint("A tool of an MCP server can be brought back with aidb.refresh_mcp_tools().")
+	}
+	result, err := p.runner.Run(ctx, tools[0], arguments, pgtool.Scope{})
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := p.record(ctx); err != nil {
+		return 0, nil, err
+	}
+	return 1, [][]*string{{&result}}, nil
+}
+
+func (w *wiring) generateText(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {
+	answers, err := w.generate(ctx, host, s, []*string{arg(s, 1)})
+	return 1, answers, err
+}
+
+func (w *wiring) generateTextBatch(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {
+	var inputs []*string
+	if a := arg(s, 1); a != nil {
+		rows, err := host.Batch(ctx, spi.Statement{SQL: "SELECT u FROM unnest($1::text[]) WITH ORDINALITY t(u, n) ORDER BY n", Args: []any{*a}})
+		if err != nil {
+			return 0, nil, err
+		}
+		for _, row := range rows[0].Values {
+			inputs = append(inputs, row[0])
+		}
+	}
+	answers, err := w.generate(ctx, host, s, inputs)
+	return 1, answers, err
+}
+
+func (w *wiring) generate(ctx context.Context, host spi.Host, s spi.Start, inputs []*string) ([][]*string, error) {
+	p, err := w.parts(host, s)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([][]*string, 0, len(inputs))
+	for _, input := range inputs {
+		if input == nil {
+			answers = append(answers, []*string{nil})
+			continue
+		}
+		answer, err := p.runner.Generate(ctx, stringArg(s, 0), *input, rawArg(s, 2))
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, []*string{&answer})
+	}
+	return answers, nil
+}
+
+// probeModel finds out what a registered model is good for, as cheaply as its provider allows.
+func (w *wiring) probeModel(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {
+	p, err := w.parts(host, s)
+	if err != nil {
+		return 0, nil, err
+	}
+	m, err := p.models.OpenByName(ctx, stringArg(s, 0), nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if v, ok := m.(interface{ Validate(context.Context) error }); ok {
+		if err := v.Validate(ctx); err != nil {
+			return 0, nil, err
+		}
+	}
+	capability := "language"
+	return 1, [][]*string{{&capability}}, nil
+}
+
+// tracer speaks to the session.
+type tracer struct{ host spi.Host }
+
+func (t tracer) Notice(text string)        { t.host.Notice("notice", text, "") }
+func (t tracer) Warning(text, hint string) { t.host.Notice("warning", text, hint) }
+
+func arg(s spi.Start, i int) *string {
+	if i < len(s.Args) {
+		return s.Args[i]
+	}
+	return nil
+}
+
+func stringArg(s spi.Start, i int) string {
+	if a := arg(s, i); a != nil {
+		return *a
+	}
+	return ""
+}
+
+func boolArg(s spi.Start, i int) *bool {
+	a := arg(s, i)
+	if a == nil {
+		return nil
+	}
+	b := *a == "t"
+	return &b
+}
+
+func rawArg(s spi.Start, i int) json.RawMessage {
+	if a := arg(s, i); a != nil {
+		return json.RawMessage(*a)
+	}
+	return nil
+}

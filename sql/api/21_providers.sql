@@ -1,0 +1,18 @@
+-- What can answer for a model.
+--
+--   canonical  the provider whose implementation and config rules apply: an alias names another row
+CREATE OR REPLACE VIEW aidb_internal.providers (name, canonical, functions, description, options) AS
+VALUES
+    ('openai_completions', 'openai_completions', ARRAY['aidb-openai-text-completion'],
+     'Any server with an OpenAI-compatible /v1/chat/completions, with native tool calls.',
+     ARRAY['url=https://api.openai.com/v1']),
+    ('completions', 'openai_completions', ARRAY['aidb-openai-text-completion'],
+     'Older name of openai_completions.',
+     ARRAY['url=https://api.openai.com/v1']),
+    ('dummy', 'dummy', ARRAY['aidb-dummy-text-completion'],
+     'Replays the replies scripted in its config, without any network. For tests and demonstrations.',
+     ARRAY[]::text[]);
+COMMENT ON VIEW aidb_internal.providers IS
+    'Model providers, with the implementation behind each.';
+REVOKE ALL ON aidb_internal.providers FROM PUBLIC;
+

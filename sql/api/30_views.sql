@@ -1,0 +1,111 @@
+-- What is registered. Visible to all aidb_users alike.
+
+CREATE OR REPLACE VIEW aidb.agents AS
+SELECT
+    a.id,
+    a.name,
+    a.instructions,
+    a.model,
+    a.purpose,
+    a.delegates,
+    a.tools,
+    a.output_type,
+    a.input_token_budget,
+    a.output_token_budget,
+    a.max_iterations,
+    a.timeout_seconds,
+    a.budget_strategy,
+    a.preset,
+    a.created_at,
+    a.updated_at,
+    pg_get_userbyid(a.owner)::text AS owner,
+    a.enabled
+FROM aidb_internal.agents a;
+COMMENT ON VIEW aidb.agents IS
+    'Registered agents. Privileges: SELECT for aidb_users and aidb_auditor.';
+COMMENT ON COLUMN aidb.agents.model IS 'Name of the model; it may be registered later.';
+COMMENT ON COLUMN aidb.agents.purpose IS 'Name of the purpose whose role tool calls run as; NULL: they run as the caller.';
+COMMENT ON COLUMN aidb.agents.delegates IS 'Agents that are offered to the model as tools.';
+COMMENT ON COLUMN aidb.agents.tools IS 'Tools the model may call. sleep is offered besides these.';
+COMMENT ON COLUMN aidb.agents.output_type IS 'Shape that answers must have; NULL: free text.';
+COMMENT ON COLUMN aidb.agents.input_token_budget IS 'Input tokens a call may use over all its model requests; NULL: no limit.';
+COMMENT ON COLUMN aidb.agents.output_token_budget IS 'Output tokens a call may use; NULL: no limit.';
+COMMENT ON COLUMN aidb.agents.max_iterations IS 'Rounds a call may take. NULL: the ceiling of 25, which is 21 and 3 grace rounds with attempt_complete.';
+COMMENT ON COLUMN aidb.agents.timeout_seconds IS 'Seconds a call may take; NULL: 300. The argument of create_agent is called timeout.';
+COMMENT ON COLUMN aidb.agents.budget_strategy IS 'What happens when a budget is exceeded.';
+COMMENT ON COLUMN aidb.agents.preset IS 'Stored, without effect.';
+COMMENT ON COLUMN aidb.agents.owner IS 'Role that may change or delete the agent, besides its members and superusers.';
+COMMENT ON COLUMN aidb.agents.enabled IS 'false: calls are refused.';
+REVOKE ALL ON aidb.agents FROM PUBLIC;
+GRANT SELECT ON aidb.agents TO aidb_users, aidb_auditor;
+
+CREATE OR REPLACE VIEW aidb.tools AS
+SELECT
+    t.name,
+    t.description,
+    'native_tool'::text AS tool_type,
+    t.params,
+    t.read_only
+FROM aidb_internal.native_tools t;
+COMMENT ON VIEW aidb.tools IS
+    'The tools that agents may list and aidb.run_tool can run. Privileges: SELECT for aidb_users and aidb_auditor.';
+COMMENT ON COLUMN aidb.tools.tool_type IS 'native_tool: built into the extension.';
+COMMENT ON COLUMN aidb.tools.params IS 'Array of {name, type, description, required} with default and enum where there are any; type is an SQL type name.';
+COMMENT ON COLUMN aidb.tools.read_only IS 'Known never to write: such a tool is offered in read-only runs too.';
+REVOKE ALL ON aidb.tools FROM PUBLIC;
+GRANT SELECT ON aidb.tools TO aidb_users, aidb_auditor;
+
+CREATE OR REPLACE VIEW aidb.model_providers AS
+SELECT
+    p.name::name AS server_name,
+    p.description AS server_description,
+    p.options AS server_options
+FROM aidb_internal.providers p;
+COMMENT ON VIEW aidb.model_providers IS
+    'Providers that aidb.create_model accepts. Privileges: SELECT for aidb_users and aidb_auditor.';
+COMMENT ON COLUMN aidb.model_providers.server_options IS 'Defaults, as option=value.';
+REVOKE ALL ON aidb.model_providers FROM PUBLIC;
+GRANT SELECT ON aidb.model_providers TO aidb_users, aidb_auditor;
+
+-- Queries and user information are taken out of addresses: that is where keys hide that nobody called a key.
+CREATE OR REPLACE VIEW aidb.models AS
+SELECT
+    m.name,
+    m.provider,
+    ARRAY(
+        SELECT o.key || '=' || CASE
+                   WHEN o.key = 'url' THEN regexp_replace(regexp_replace(o.value, '(?<=//)[^/?#]*@', ''), '[?#].*$', '')
+                   ELSE o.value
+               END
+        FROM jsonb_each_text(m.config) o
+        WHERE o.value IS NOT NULL
+        ORDER BY o.key COLLATE "C"
+    ) || CASE m.credential_source WHEN 'none' THEN ARRAY[]::text[] ELSE ARRAY['credentials=' || m.credential_source] END AS options,
+    p.functions
+FROM aidb_internal.models m
+LEFT JOIN aidb_internal.providers p ON p.name = m.provider;
+COMMENT ON VIEW aidb.models IS
+    'Registered models. No column ever holds a secret. Privileges: SELECT for aidb_users and aidb_auditor.';
+COMMENT ON COLUMN aidb.models.options IS 'The config as option=value, and credentials=stored, environment or file where the model has one.';
+COMMENT ON COLUMN aidb.models.functions IS 'What the model can be used for.';
+REVOKE ALL ON aidb.models FROM PUBLIC;
+GRANT SELECT ON aidb.models TO aidb_users, aidb_auditor;
+
+-- Plain columns of one table: an attempt to write through it is answered with "permission denied for view".
+CREATE OR REPLACE VIEW aidb.purpose_registry AS
+SELECT
+    p.name,
+    p.role,
+    p.description,
+    p.created_at,
+    p.updated_at,
+    p.deleted_at
+FROM aidb_internal.purpose_registry p;
+COMMENT ON VIEW aidb.purpose_registry IS
+    'Purposes and the roles they resolve to, retired ones included. Privileges: SELECT for aidb_users, aidb_governance and aidb_auditor; nobody may write.';
+COMMENT ON COLUMN aidb.purpose_registry.role IS 'The role that tool calls of agents with this purpose run as.';
+COMMENT ON COLUMN aidb.purpose_registry.updated_at IS 'Last time the purpose was created, changed, retired or revived.';
+COMMENT ON COLUMN aidb.purpose_registry.deleted_at IS 'When it was retired; NULL: live.';
+REVOKE ALL ON aidb.purpose_registry FROM PUBLIC;
+GRANT SELECT ON aidb.purpose_registry TO aidb_users, aidb_governance, aidb_auditor;
+

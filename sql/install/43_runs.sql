@@ -1,0 +1,131 @@
+-- What agents did. A task is one call of an agent, an action one step of it, a conversation the tasks that share a
+-- conversation_id. A task with its actions is written at the end of the call, in the transaction of whoever called.
+--
+-- Nothing here references aidb_internal.agents: the rows of a deleted agent stay (deleted_agents keeps its name), and a
+-- call must not fail at its last step because somebody deleted the agent meanwhile.
+--
+-- caller and principal say whose rows they are. caller is the role that called the agent; principal is the end user
+-- behind it for applications that share one role (SET aidb.principal), otherwise the caller's name again. Both must
+-- match for a row to be visible, so users of a shared role do not see each other's conversations.
+
+CREATE TABLE aidb_internal.agent_task_queue (
+    id uuid NOT NULL,
+    agent_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    request_message_id uuid,
+    response_message_id uuid,
+    role text,
+    initiated_by text NOT NULL,
+    status aidb.task_status NOT NULL,
+    blocking boolean NOT NULL DEFAULT true,
+    budget_consumed integer NOT NULL DEFAULT 0,
+    rounds integer NOT NULL DEFAULT 0,
+    decisions integer NOT NULL DEFAULT 0,
+    input_tokens bigint,
+    output_tokens bigint,
+    timeout_at timestamptz,
+    error text,
+    created_at timestamptz NOT NULL,
+    completed_at timestamptz,
+    agent_schedule_id uuid,
+    caller text NOT NULL,
+    principal text NOT NULL,
+    CONSTRAINT agent_task_queue_pkey PRIMARY KEY (id)
+);
+COMMENT ON TABLE aidb_internal.agent_task_queue IS
+    'One row for each call of an agent. aidb_users see the rows of their own calls, aidb_auditor all; nobody is granted anything else. The view aidb.agent_tasks shows the same.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.role IS
+    'The role that tool calls ran as: the one the agent''s purpose resolved to, or the caller.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.initiated_by IS
+    'session_user of the call.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.budget_consumed IS
+    'Input plus output tokens, estimated where the provider did not say.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.decisions IS
+    'How many decision records the call made, for aidb.verify_decisions.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.input_tokens IS
+    'What the provider reported; NULL: it did not say.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.output_tokens IS
+    'What the provider reported; NULL: it did not say.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.agent_schedule_id IS
+    'Not used.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.caller IS
+    'The role that called the agent (current_user at the call).';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.principal IS
+    'The end user behind the caller: aidb.principal as it was set at the call, else the caller.';
+REVOKE ALL ON aidb_internal.agent_task_queue FROM PUBLIC;
+GRANT SELECT ON aidb_internal.agent_task_queue TO aidb_users, aidb_auditor;
+SELECT pg_extension_config_dump('aidb_internal.agent_task_queue', '');
+
+-- The newest task of a conversation.
+CREATE INDEX agent_task_queue_conversation_idx ON aidb_internal.agent_task_queue (conversation_id, created_at);
+-- "Does this agent have tasks?" when it is to be deleted.
+CREATE INDEX agent_task_queue_agent_idx ON aidb_internal.agent_task_queue (agent_id);
+
+ALTER TABLE aidb_internal.agent_task_queue ENABLE ROW LEVEL SECURITY;
+CREATE POLICY agent_task_queue_own ON aidb_internal.agent_task_queue FOR SELECT USING (
+    (caller = CURRENT_USER AND principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'))
+);
+COMMENT ON POLICY agent_task_queue_own ON aidb_internal.agent_task_queue IS
+    'A task is visible to the role that called the agent, with the principal it had then, and to aidb_auditor.';
+
+CREATE TABLE aidb_internal.action_log (
+    id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    agent_id uuid NOT NULL,
+    task_id uuid NOT NULL,
+    sequence_id uuid,
+    action_type aidb.action_type NOT NULL,
+    request_payload jsonb,
+    response_payload jsonb,
+    status aidb.task_status NOT NULL,
+    error text,
+    role text,
+    initiated_by text NOT NULL,
+    decision_id uuid,
+    decision text,
+    created_at timestamptz NOT NULL,
+    completed_at timestamptz,
+    caller text NOT NULL,
+    principal text NOT NULL,
+    CONSTRAINT action_log_pkey PRIMARY KEY (id)
+);
+COMMENT ON TABLE aidb_internal.action_log IS
+    'One row for each step of a task, in the order created_at, id. Nobody but the extension may insert, and nobody may update or delete. aidb_users see the rows of their own calls, aidb_auditor all.';
+COMMENT ON COLUMN aidb_internal.action_log.id IS
+    'Also the message id of a prompt or an answer (aidb.get_message).';
+COMMENT ON COLUMN aidb_internal.action_log.sequence_id IS
+    'Shared by the steps of one round.';
+COMMENT ON COLUMN aidb_internal.action_log.request_payload IS
+    'user_prompt: contents, user. model_request: model, round, messages (their number), tools (their names). tool_call: tool_name, arguments, tool_call_id. tool_response: tool_name, tool_call_id.';
+COMMENT ON COLUMN aidb_internal.action_log.response_payload IS
+    'model_response: contents, tool_calls, finish_reason, model, usage. tool_response: contents, or error when the tool failed or was refused. answer: contents. error: error.';
+COMMENT ON COLUMN aidb_internal.action_log.role IS
+    'The role that tool calls of the task ran as.';
+COMMENT ON COLUMN aidb_internal.action_log.initiated_by IS
+    'session_user of the call.';
+COMMENT ON COLUMN aidb_internal.action_log.decision_id IS
+    'Reserved for the decision that let the step pass or stopped it.';
+COMMENT ON COLUMN aidb_internal.action_log.decision IS
+    'Reserved, as decision_id.';
+COMMENT ON COLUMN aidb_internal.action_log.caller IS
+    'The role that called the agent (current_user at the call).';
+COMMENT ON COLUMN aidb_internal.action_log.principal IS
+    'The end user behind the caller: aidb.principal as it was set at the call, else the caller.';
+REVOKE ALL ON aidb_internal.action_log FROM PUBLIC;
+GRANT SELECT ON aidb_internal.action_log TO aidb_users, aidb_auditor;
+SELECT pg_extension_config_dump('aidb_internal.action_log', '');
+
+-- A dozen rows are written for each call, so an index must earn its place. Ids are made in the order of time, which
+-- keeps every insert at the right end of each of these.
+CREATE INDEX action_log_conversation_idx ON aidb_internal.action_log (conversation_id, created_at, id);
+CREATE INDEX action_log_task_idx ON aidb_internal.action_log (task_id);
+
+ALTER TABLE aidb_internal.action_log ENABLE ROW LEVEL SECURITY;
+CREATE POLICY action_log_own ON aidb_internal.action_log FOR SELECT USING (
+    (caller = CURRENT_USER AND principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'))
+);
+COMMENT ON POLICY action_log_own ON aidb_internal.action_log IS
+    'A step is visible to the role that called the agent, with the principal it had then, and to aidb_auditor.';
+

@@ -1,0 +1,57 @@
+-- Decisions: one row for every boundary that an agent's run crossed or was stopped at. Unlike the log, which says what
+-- an agent did, this says as whom, whether it was allowed, and why not.
+--
+-- The rows of one run form a chain (chain_id, chain_n): each holds the hash of the one before. The first of a chain
+-- holds the hash of the newest row that was there when the run began, so a whole run cannot be taken out unnoticed.
+-- Hashes are computed where the row is made (extension/internal/decision) and again by aidb.verify_decisions.
+CREATE TABLE aidb_internal.decision_log (
+    seq bigint GENERATED ALWAYS AS IDENTITY,
+    decision_id uuid NOT NULL,
+    chain_id uuid NOT NULL,
+    chain_n integer NOT NULL,
+    at timestamptz NOT NULL,
+    conversation_id uuid,
+    task_id uuid,
+    agent text,
+    purpose text,
+    tool text,
+    interaction_point text NOT NULL,
+    principal text NOT NULL,
+    caller text NOT NULL,
+    session_user_name text NOT NULL,
+    role text,
+    status text NOT NULL,
+    denial_reason text,
+    attempted_escalation boolean NOT NULL DEFAULT false,
+    object text,
+    query_text text,
+    query_hash text,
+    rows bigint,
+    sqlstate text,
+    duration_us bigint NOT NULL,
+    prev_hash bytea NOT NULL,
+    hash bytea NOT NULL,
+    CONSTRAINT decision_log_pkey PRIMARY KEY (seq),
+    CONSTRAINT decision_log_decision_id_key UNIQUE (decision_id),
+    CONSTRAINT decision_log_interaction_point_check CHECK (
+        interaction_point IN ('sql_exec', 'mcp_call', 'delegation', 'model_call', 'approval', 'policy')),
+    CONSTRAINT decision_log_status_check CHECK (status IN ('allowed', 'denied')),
+    CONSTRAINT decision_log_reason_check CHECK ((status = 'denied') = (denial_reason IS NOT NULL))
+);
+COMMENT ON TABLE aidb_internal.decision_log IS
+    'One row for each decision. Only the extension inserts; nobody but a superuser can change or remove a row, and aidb.verify_decisions shows that. Read it through aidb.decisions.';
+COMMENT ON COLUMN aidb_internal.decision_log.chain_id IS 'The run that the decision belongs to.';
+COMMENT ON COLUMN aidb_internal.decision_log.chain_n IS 'Its place in that run, from 1.';
+COMMENT ON COLUMN aidb_internal.decision_log.query_text IS
+    'The statement as submitted, at most 5 KB; its tail is cut.';
+COMMENT ON COLUMN aidb_internal.decision_log.query_hash IS 'SHA-256 of the whole statement, in hexadecimal.';
+COMMENT ON COLUMN aidb_internal.decision_log.attempted_escalation IS
+    'The statement''s text holds an attempt to change who it runs as, whatever stopped it.';
+REVOKE ALL ON aidb_internal.decision_log FROM PUBLIC;
+SELECT pg_extension_config_dump('aidb_internal.decision_log', '');
+SELECT pg_extension_config_dump('aidb_internal.decision_log_seq_seq', '');
+
+-- A conversation's decisions.
+CREATE INDEX decision_log_conversation_idx ON aidb_internal.decision_log (conversation_id) WHERE conversation_id IS NOT NULL;
+-- A time range, for audits and aidb.verify_decisions.
+CREATE INDEX decision_log_at_idx ON aidb_internal.decision_log (at);

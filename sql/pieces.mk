@@ -1,0 +1,37 @@
+# The pieces of the extension's script, in the order in which they run: this list is its table of contents.
+#
+#   install   schemas, types, tables: run once, by CREATE EXTENSION. Changes to them after a release are upgrade steps.
+#   api       functions, views, grants, comments: replayed as a whole by every upgrade, so each is CREATE OR REPLACE.
+
+SQL_HEADER = sql/00_header.sql
+
+SQL_INSTALL = \
+    $(SQL_HEADER) \
+    sql/install/10_roles.sql \
+    sql/install/20_schemas.sql \
+    sql/install/30_types.sql \
+    sql/install/40_agents.sql \
+    sql/install/41_models.sql \
+    sql/install/42_purposes.sql \
+    sql/install/43_runs.sql \
+    sql/install/44_decisions.sql
+
+SQL_API = \
+    sql/api/10_identity.sql \
+    sql/api/20_native_tools.sql \
+    sql/api/21_providers.sql \
+    sql/api/30_views.sql \
+    sql/api/31_history_views.sql \
+    sql/api/40_agent_checks.sql \
+    sql/api/41_agents.sql \
+    sql/api/42_conversations.sql \
+    sql/api/43_purposes.sql \
+    sql/api/45_decisions.sql \
+    sql/api/50_model_config.sql \
+    sql/api/51_credentials.sql \
+    sql/api/52_models.sql \
+    sql/api/60_runs.sql \
+    sql/api/70_builders.sql \
+    sql/api/80_catalog_list.sql \
+    sql/api/81_catalog_details.sql \
+    sql/api/90_maintenance.sql

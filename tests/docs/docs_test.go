@@ -1,0 +1,108 @@
+// Package docs holds the reference to the catalog: what the extension has is described, and what is described exists.
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"aidb/tests/cluster"
+	"aidb/tests/servertest"
+)
+
+var server *servertest.Server
+
+func TestMain(m *testing.M) { servertest.Main(m, cluster.Options{}, &server) }
+
+const root = "../.."
+
+// reference is the text of docs/reference, all pages.
+func reference(t *testing.T) string {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join(root, "docs/reference/*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, pages, "docs/reference has no pages")
+	var all strings.Builder
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		all.Write(text)
+	}
+	return all.String()
+}
+
+func names(t *testing.T, sql string) []string {
+	t.Helper()
+	var list []string
+	for _, row := range servertest.Rows(t, server.Admin(t), sql) {
+		list = append(list, row["name"].(string))
+	}
+	require.NotEmpty(t, list)
+	return list
+}
+
+// headings lists the entries of the reference: "### aidb.create_agent" with or without backquotes, arguments or other words.
+func headings(text string) []string {
+	var found []string
+	for _, m := range regexp.MustCompile("(?m)^#{2,4} .*").FindAllString(text, -1) {
+		for _, name := range regexp.MustCompile(`\baidb(?:_internal)?\.\w+`).FindAllString(m, -1) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+func TestEveryFunction_HasAnEntry(t *testing.T) {
+	functions := names(t, `SELECT DISTINCT 'aidb.' || p.proname AS name FROM pg_proc p WHERE p.pronamespace = 'aidb'::regnamespace ORDER BY 1`)
+	require.Subset(t, headings(reference(t)), functions, "functions without a heading in docs/reference")
+}
+
+func TestEverySetting_HasAnEntry(t *testing.T) {
+	admin := server.Admin(t)
+	servertest.Exec(t, admin, "LOAD 'aidb'")
+	var settings []string
+	for _, row := range servertest.Rows(t, admin, `SELECT name FROM pg_settings WHERE name LIKE 'aidb.%' ORDER BY 1`) {
+		settings = append(settings, row["name"].(string))
+	}
+	require.NotEmpty(t, settings)
+	text := reference(t)
+	for _, s := range settings {
+		require.Contains(t, text, "`"+s+"`", "a setting that docs/reference does not mention")
+	}
+}
+
+func TestEveryView_HasAnEntry(t *testing.T) {
+	views := names(t, `SELECT 'aidb.' || c.relname AS name FROM pg_class c WHERE c.relnamespace = 'aidb'::regnamespace AND c.relkind IN ('v', 'r', 'm') ORDER BY 1`)
+	require.Subset(t, headings(reference(t)), views, "views without a heading in docs/reference")
+}
+
+// An entry for something that is not there is worse than none.
+func TestEveryEntry_Exists(t *testing.T) {
+	existing := names(t, `SELECT n.nspname || '.' || p.proname AS name FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname IN ('aidb', 'aidb_internal')
+		UNION SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname IN ('aidb', 'aidb_internal')
+		UNION SELECT n.nspname || '.' || t.typname FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname IN ('aidb', 'aidb_internal')`)
+	admin := server.Admin(t)
+	servertest.Exec(t, admin, "LOAD 'aidb'")
+	for _, row := range servertest.Rows(t, admin, `SELECT name FROM pg_settings WHERE name LIKE 'aidb.%'`) {
+		existing = append(existing, row["name"].(string))
+	}
+	for _, entry := range headings(reference(t)) {
+		require.True(t, slices.Contains(existing, entry), "docs/reference describes %s, which does not exist", entry)
+	}
+}
+
+// Every function of the API says in the catalog what it does, for \df+ and for those who have no browser at hand.
+func TestEveryObject_HasAComment(t *testing.T) {
+	for _, row := range servertest.Rows(t, server.Admin(t), `
+		SELECT p.oid::regprocedure::text AS name, obj_description(p.oid, 'pg_proc') IS NOT NULL AS described FROM pg_proc p WHERE p.pronamespace = 'aidb'::regnamespace
+		UNION ALL
+		SELECT c.oid::regclass::text, obj_description(c.oid, 'pg_class') IS NOT NULL FROM pg_class c
+		WHERE c.relnamespace IN ('aidb'::regnamespace, 'aidb_internal'::regnamespace) AND c.relkind IN ('r', 'v')`) {
+		require.Equal(t, true, row["described"], "%s has no comment", row["name"])
+	}
+}
