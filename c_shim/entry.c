@@ -306,11 +306,20 @@ aidb_owner_call(PG_FUNCTION_ARGS)
 		SPI_finish();
 		aidb_leave_owner(&scope);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
+		ErrorData  *e;
+
 		owner_call_caller = outer_caller;
+		/* where in our own code it was raised says nothing to the caller */
+		MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+		e = CopyErrorData();
+		FlushErrorState();
+		e->context = NULL;
+		ReThrowError(e);
 	}
 	PG_END_TRY();
+	owner_call_caller = outer_caller;
 	return result;
 }
 

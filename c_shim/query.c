@@ -59,7 +59,8 @@ plan_for(const char *sql, int nargs)
 		entry->plan = NULL;		/* stays so if preparing fails */
 	for (int i = 0; i < nargs; i++)
 		types[i] = TEXTOID;
-	plan = SPI_prepare(sql, nargs, types);
+	/* generic at once: the values never make another plan better */
+	plan = SPI_prepare_cursor(sql, nargs, types, CURSOR_OPT_GENERIC_PLAN);
 	if (plan == NULL)
 		elog(ERROR, "could not prepare \"%s\": %s", sql, SPI_result_code_string(SPI_result));
 	if (entry)

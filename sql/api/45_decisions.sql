@@ -3,7 +3,7 @@
 CREATE OR REPLACE VIEW aidb.decisions WITH (security_barrier) AS
 SELECT d.decision_id, d.at, d.conversation_id, d.task_id, d.agent, d.purpose, d.tool, d.interaction_point, d.principal,
        d.caller, d.session_user_name, d.role, d.status, d.denial_reason, d.attempted_escalation, d.object, d.query_text,
-       d.query_hash, d.rows, d.sqlstate, make_interval(secs => d.duration_us / 1000000.0) AS duration, d.seq
+       d.query_hash, d.rows, d.sqlstate, make_interval(secs => d.duration_us / 1000000.0) AS duration
 FROM aidb_internal.decision_log d
 WHERE (d.caller = CURRENT_USER
        AND d.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
@@ -41,11 +41,11 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH rows AS (
-        SELECT d.seq, d.decision_id, d.chain_id, d.chain_n, d.at, d.hash, d.prev_hash,
+        SELECT d.decision_id, d.chain_id, d.chain_n, d.at, d.hash, d.prev_hash,
                aidb_internal.decision_digest(d) AS expected,
                lag(d.chain_n) OVER chain AS n_before,
                lag(d.hash) OVER chain AS hash_before,
-               lag(d.seq) OVER chain AS seq_before
+               lag(d.at) OVER chain AS at_before
         FROM aidb_internal.decision_log d
         WHERE d.chain_id IN (SELECT c.chain_id FROM aidb_internal.decision_log c WHERE c.at >= since AND c.at <= until)
         WINDOW chain AS (PARTITION BY d.chain_id ORDER BY d.chain_n)
@@ -65,7 +65,7 @@ BEGIN ATOMIC
     FROM rows r WHERE r.chain_n = r.n_before + 1 AND r.prev_hash IS DISTINCT FROM r.hash_before
     UNION ALL
     SELECT r.decision_id, 'records of its run were reordered'
-    FROM rows r WHERE r.seq < r.seq_before
+    FROM rows r WHERE r.at <= r.at_before
     UNION ALL
     SELECT r.decision_id, 'the record that was the newest when its run began is missing'
     FROM rows r

@@ -5,7 +5,6 @@
 -- holds the hash of the newest row that was there when the run began, so a whole run cannot be taken out unnoticed.
 -- Hashes are computed where the row is made (extension/internal/decision) and again by aidb.verify_decisions.
 CREATE TABLE aidb_internal.decision_log (
-    seq bigint GENERATED ALWAYS AS IDENTITY,
     decision_id uuid NOT NULL,
     chain_id uuid NOT NULL,
     chain_n integer NOT NULL,
@@ -31,8 +30,7 @@ CREATE TABLE aidb_internal.decision_log (
     duration_us bigint NOT NULL,
     prev_hash bytea NOT NULL,
     hash bytea NOT NULL,
-    CONSTRAINT decision_log_pkey PRIMARY KEY (seq),
-    CONSTRAINT decision_log_decision_id_key UNIQUE (decision_id),
+    CONSTRAINT decision_log_pkey PRIMARY KEY (decision_id),
     CONSTRAINT decision_log_interaction_point_check CHECK (
         interaction_point IN ('sql_exec', 'mcp_call', 'delegation', 'model_call', 'approval', 'policy')),
     CONSTRAINT decision_log_status_check CHECK (status IN ('allowed', 'denied')),
@@ -49,9 +47,9 @@ COMMENT ON COLUMN aidb_internal.decision_log.attempted_escalation IS
     'The statement''s text holds an attempt to change who it runs as, whatever stopped it.';
 REVOKE ALL ON aidb_internal.decision_log FROM PUBLIC;
 SELECT pg_extension_config_dump('aidb_internal.decision_log', '');
-SELECT pg_extension_config_dump('aidb_internal.decision_log_seq_seq', '');
 
 -- A conversation's decisions.
 CREATE INDEX decision_log_conversation_idx ON aidb_internal.decision_log (conversation_id) WHERE conversation_id IS NOT NULL;
--- A time range, for audits and aidb.verify_decisions.
-CREATE INDEX decision_log_at_idx ON aidb_internal.decision_log (at);
+-- A time range, for audits and aidb.verify_decisions, and the newest of all. There is no sequence: a call that is rolled
+-- back leaves nothing at all behind, not even a number used up.
+CREATE INDEX decision_log_at_idx ON aidb_internal.decision_log (at, decision_id);

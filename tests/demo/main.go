@@ -29,8 +29,11 @@ const (
 	agent    = "analyst"
 	guidance = "You answer questions about this database. You do not know it yet: look at its schemas and tables first, " +
 		"then run SQL. Give the numbers that the queries returned."
-	logQuery = `SELECT action_type, left(coalesce(request_payload ->> 'arguments', response_payload ->> 'contents', response_payload ->> 'error'), 60) AS what
-FROM aidb_internal.action_log WHERE conversation_id = '%s' ORDER BY created_at, id;`
+	logQuery = `SELECT action_type, completed_at - created_at AS took,
+       left(coalesce(request_payload ->> 'contents', request_payload ->> 'arguments',
+                     response_payload ->> 'contents', response_payload ->> 'error'), 80) AS what
+FROM aidb_internal.action_log
+WHERE conversation_id = '%s' ORDER BY created_at, id;`
 )
 
 func main() {
@@ -140,13 +143,17 @@ func showLog(ctx context.Context, conn *pgx.Conn, conversation string) error {
 		return err
 	}
 	var kind string
+	var took *time.Duration
 	var what *string
-	_, err = pgx.ForEachRow(rows, []any{&kind, &what}, func() error {
-		text := ""
-		if what != nil {
-			text = strings.ReplaceAll(*what, "\n", " ")
+	_, err = pgx.ForEachRow(rows, []any{&kind, &took, &what}, func() error {
+		line := fmt.Sprintf("%-15s", kind)
+		if took != nil {
+			line += fmt.Sprintf(" %7.1f ms", float64(took.Microseconds())/1000)
 		}
-		fmt.Printf("  %-16s %s\n", kind, text)
+		if what != nil {
+			line += "  " + strings.Join(strings.Fields(*what), " ")
+		}
+		fmt.Println("  " + line)
 		return nil
 	})
 	return err

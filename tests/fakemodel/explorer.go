@@ -49,14 +49,19 @@ func of(turn []Exchange, tool string) []Exchange {
 
 // rows reads a tool's result: an array of row objects, or one inside an object when it was cut.
 func rows[T any](result string) []T {
+	decode := func(into any) error {
+		d := json.NewDecoder(strings.NewReader(result))
+		d.UseNumber() // 283405.60 is to stay as it came
+		return d.Decode(into)
+	}
 	var list []T
-	if json.Unmarshal([]byte(result), &list) == nil {
+	if decode(&list) == nil {
 		return list
 	}
 	var cut struct {
 		Rows []T `json:"rows"`
 	}
-	_ = json.Unmarshal([]byte(result), &cut)
+	_ = decode(&cut)
 	return cut.Rows
 }
 

@@ -98,7 +98,7 @@ func withoutReturned(stops []stop) []stop {
 func notReturned(s stop) string {
 	for _, check := range s.table.Checks {
 		for _, c := range s.table.Columns {
-			if strings.Contains(check, c.Name) && strings.Contains(check, "'returned'") {
+			if isText(c) && strings.Contains(check, "'returned'") && strings.Contains(check, "("+c.Name+" ") {
 				return fmt.Sprintf(" WHERE %s.%s <> 'returned'", s.alias, c.Name)
 			}
 		}

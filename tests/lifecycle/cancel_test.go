@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"aidb/tests/cluster"
@@ -73,6 +75,8 @@ func TestStatementTimeout_InATool(t *testing.T) {
 		c.ok(time.Since(start))
 	})
 	c.settle(t, server, n)
+	// The model answers at once, so a call that got as far as its one request spent its time in the tool.
+	require.Len(t, server.Model.Requests("waiter_s"), n)
 }
 
 func TestLockTimeout_InATool(t *testing.T) {
@@ -88,14 +92,15 @@ func TestLockTimeout_InATool(t *testing.T) {
 		}
 		return fakemodel.Query("SELECT * FROM public.held_l")
 	})
-	conns := each(t, "ann", "lock_timeout=5ms")
+	// Long enough for the short locks that storing the run takes beside others, which it is not about.
+	conns := each(t, "ann", "lock_timeout=60ms")
 
 	var c tally
 	share(n, func(s, i int) {
 		start := time.Now()
 		o, err := servertest.Ask(within(t), conns[s], "waiter_l", "wait")
 		if err != nil || o.Error != "" || !contains(o.Message, "Tool error: ", "lock timeout") {
-			c.lost("%d: %+v %v", i, o, err)
+			c.lost("%d: %+v %v %s", i, o, err, where(err))
 			return
 		}
 		c.ok(time.Since(start))
@@ -204,6 +209,15 @@ func lockedTable(t *testing.T, name string) {
 	servertest.Exec(t, admin, "GRANT SELECT ON "+name+" TO ann")
 	servertest.Exec(t, admin, "BEGIN")
 	servertest.Exec(t, admin, "LOCK TABLE "+name)
+}
+
+// where is the context that the server gave with an error.
+func where(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Where
+	}
+	return ""
 }
 
 // contains says whether a text has all of these parts.

@@ -52,7 +52,7 @@ VALUES
 
 INSERT INTO shop.orders (customer_id, ordered_at, status)
 SELECT
-    1 + (i * i + 3 * i) % 60,
+    1 + (i * 37 + i / 7 * i / 11) % 60,
     timestamptz '2025-01-01 08:00+00' + i * interval '7 hours',
     CASE WHEN i % 17 = 0 THEN 'returned' WHEN i % 5 = 0 THEN 'paid' ELSE 'shipped' END
 FROM generate_series(1, 900) i;

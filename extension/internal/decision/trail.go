@@ -27,6 +27,10 @@ func (t *Trail) Add(r Record) uuid.UUID {
 		r.Role = b.Role
 	}
 	r.At = r.At.Truncate(time.Microsecond)
+	// The order of a run's records is that of their times.
+	if n := len(t.records); n > 0 && !r.At.After(t.records[n-1].At) {
+		r.At = t.records[n-1].At.Add(time.Microsecond)
+	}
 	t.records = append(t.records, r)
 	return r.ID
 }

@@ -14,7 +14,7 @@ import (
 
 // The records' hashes are chained here, because only here is it known which record was the newest: headSQL is part of
 // the statements that load what a run needs.
-const headSQL = `(SELECT encode(d.hash, 'hex') FROM aidb_internal.decision_log d ORDER BY d.seq DESC LIMIT 1)`
+const headSQL = `(SELECT encode(d.hash, 'hex') FROM aidb_internal.decision_log d ORDER BY d.at DESC, d.decision_id DESC LIMIT 1)`
 
 const decisionsSQL = `
 INSERT INTO aidb_internal.decision_log (

@@ -3,11 +3,8 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"strconv"
-	"strings"
 
-	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
 )
 
@@ -48,19 +45,6 @@ type extras struct {
 	reasoning text   // reasoning_content
 	details   []byte // reasoning_details
 	blocks    []byte // thinking_blocks
-}
-
-// usage holds the counts by the provider's names; nil is unknown.
-type usage struct{ input, output, total, cached, reasoning *int64 }
-
-// tokens returns the counts in our terms. Thinking is output although some providers count it in the total only.
-func (u usage) tokens() conversation.Usage {
-	out := u.output
-	if u.total != nil && u.input != nil && (out == nil || *u.total-*u.input > *out) && *u.total >= *u.input {
-		n := *u.total - *u.input
-		out = &n
-	}
-	return conversation.Usage{Input: u.input, Output: out, Cached: u.cached, Reasoning: u.reasoning}
 }
 
 // parseAnswer reads a completion: an object, or an array that wraps one.
@@ -285,68 +269,6 @@ func (a *answer) message(s *scanner) error {
 	})
 }
 
-// readContent reads a message's content: text, a list of parts, or something that is taken as its own JSON text.
-func (a *answer) readContent(s *scanner) error {
-	switch s.peek() {
-	case '"':
-		t, err := s.str()
-		a.content = t
-		return err
-	case '[':
-		var all strings.Builder
-		err := s.array(func() error { return a.part(s, &all) })
-		a.content = textOf(all.String())
-		return err
-	}
-	raw, err := s.skip()
-	if err != nil || string(raw) == "null" {
-		return err
-	}
-	var p struct {
-		Text *string `json:"text"`
-	}
-	if json.Unmarshal(raw, &p) == nil && p.Text != nil {
-		a.content = textOf(conversation.Clean(*p.Text))
-	} else {
-		a.content = textOf(conversation.Clean(string(raw)))
-	}
-	return nil
-}
-
-// part reads one content part. Only text is kept: a reference, an image or a thought has none to show.
-func (a *answer) part(s *scanner, all *strings.Builder) error {
-	switch s.peek() {
-	case '"':
-		t, err := s.str()
-		all.WriteString(t.String())
-		return err
-	case '{':
-		kind, body := "", ""
-		err := s.object(func(key string) error {
-			if s.peek() == '"' && (key == "type" || key == "text" || key == "refusal") {
-				t, err := s.str()
-				switch key {
-				case "type":
-					kind = t.String()
-				case "text":
-					body = t.String()
-				default:
-					a.refusal = t
-				}
-				return err
-			}
-			_, err := s.skip()
-			return err
-		})
-		if kind == "" || kind == "text" || kind == "output_text" {
-			all.WriteString(body)
-		}
-		return err
-	}
-	_, err := s.skip()
-	return err
-}
-
 // call reads one tool call, in the standard's shape or without the function object around name and arguments.
 func (a *answer) call(s *scanner) error {
 	if s.peek() != '{' {
@@ -430,86 +352,4 @@ func arguments(s *scanner) (text, error) {
 		raw = squeezed.Bytes()
 	}
 	return textOf(conversation.CleanJSON(string(raw))), nil
-}
-
-func (u *usage) read(s *scanner) error {
-	return s.object(func(key string) error {
-		switch key {
-		case "prompt_tokens", "input_tokens":
-			return count(s, &u.input)
-		case "completion_tokens", "output_tokens":
-			return count(s, &u.output)
-		case "total_tokens":
-			return count(s, &u.total)
-		case "prompt_cache_hit_tokens":
-			return count(s, &u.cached)
-		case "prompt_tokens_details", "input_tokens_details", "completion_tokens_details", "output_tokens_details":
-			if s.peek() == '{' {
-				return s.object(func(key string) error {
-					switch key {
-					case "cached_tokens":
-						return count(s, &u.cached)
-					case "reasoning_tokens":
-						return count(s, &u.reasoning)
-					}
-					_, err := s.skip()
-					return err
-				})
-			}
-		}
-		_, err := s.skip()
-		return err
-	})
-}
-
-// count reads a number of tokens, which may come as a float or in a string. What is no count is unknown.
-func count(s *scanner, to **int64) error {
-	raw, err := s.skip()
-	if err != nil {
-		return err
-	}
-	digits := strings.TrimSpace(strings.Trim(string(raw), `"`))
-	if n, bad := strconv.ParseInt(digits, 10, 64); bad == nil && n >= 0 {
-		*to = &n
-		return nil
-	}
-	if f, bad := strconv.ParseFloat(digits, 64); bad == nil && f >= 0 && f < 1<<53 && f == math.Trunc(f) {
-		n := int64(f)
-		*to = &n
-	}
-	return nil
-}
-
-// finishWords are the finish reasons of other vendors in the words of this protocol, lower case.
-var finishWords = map[string]string{
-	"": agent.FinishStop, "stop": agent.FinishStop, "eos": agent.FinishStop, "eos_token": agent.FinishStop, "end": agent.FinishStop,
-	"end_turn": agent.FinishStop, "stop_sequence": agent.FinishStop, "complete": agent.FinishStop, "completed": agent.FinishStop,
-	"finished": agent.FinishStop, "finish_reason_stop": agent.FinishStop, "null": agent.FinishStop,
-	"length": agent.FinishLength, "max_tokens": agent.FinishLength, "max_output_tokens": agent.FinishLength,
-	"max_new_tokens": agent.FinishLength, "model_length": agent.FinishLength, "finish_reason_max_tokens": agent.FinishLength,
-	"incomplete": agent.FinishLength, "token_limit": agent.FinishLength,
-	"tool_calls": agent.FinishToolCalls, "tool_call": agent.FinishToolCalls, "tool_use": agent.FinishToolCalls,
-	"function_call": agent.FinishToolCalls, "function_calls": agent.FinishToolCalls,
-	"content_filter": agent.FinishContentFilter, "content_filtered": agent.FinishContentFilter, "safety": agent.FinishContentFilter,
-	"recitation": agent.FinishContentFilter, "blocklist": agent.FinishContentFilter, "prohibited_content": agent.FinishContentFilter,
-	"spii": agent.FinishContentFilter, "sensitive": agent.FinishContentFilter, "refusal": agent.FinishContentFilter,
-	"image_safety": agent.FinishContentFilter, "guardrail_intervened": agent.FinishContentFilter, "blocked": agent.FinishContentFilter,
-}
-
-// finishOther is every finish reason that says nothing about what to do with the reply.
-const finishOther = "other"
-
-// finishOf judges by the calls that are there, not by what the reason says about them; only a cut or filtered
-// reply stays one.
-func finishOf(word string, calls int) string {
-	f, known := finishWords[strings.ToLower(strings.TrimSpace(word))]
-	switch {
-	case f == agent.FinishLength || f == agent.FinishContentFilter:
-		return f
-	case calls > 0:
-		return agent.FinishToolCalls
-	case known:
-		return agent.FinishStop
-	}
-	return finishOther
 }

@@ -12,6 +12,7 @@ import (
 	"sort"
 	"strings"
 
+	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
 )
 
@@ -215,7 +216,7 @@ func (c *config) fix() error {
 		b = append(b, ':')
 		b = append(b, c.ExtraArgs[name]...)
 	}
-	c.fixed = b
+	c.fixed = []byte(conversation.CleanJSON(string(b)))
 	return nil
 }
 

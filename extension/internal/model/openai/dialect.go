@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"aidb/extension/internal/agent"
+	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
 )
 
@@ -164,7 +165,8 @@ func withProperties(t *agent.ToolSpec, d dialect) json.RawMessage {
 	if len(raw) == 0 || !json.Valid(raw) {
 		return emptySchema
 	}
-	text := string(raw)
+	text := conversation.CleanJSON(string(raw))
+	raw = json.RawMessage(text)
 	if d.plainSchema {
 		raw = plainSchema(raw)
 		text = string(raw)

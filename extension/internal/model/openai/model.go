@@ -130,7 +130,7 @@ func (m *Model) left(ctx context.Context) time.Duration {
 	if !ok {
 		return m.options.Retry.MaxWait + 1
 	}
-	return deadline.Sub(m.options.Now())
+	return time.Until(deadline)
 }
 
 // try sends the request once. The library gets a request of its own with nothing in it: its checks of what a model
@@ -187,6 +187,9 @@ func (m *Model) keep(k kept) {
 	m.kept = append(slices.Clip(m.kept), k)
 }
 
+// noList are the answers of servers that have no list of models, or do not show it to every key.
+var noList = []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}
+
 // Validate finds out whether the server can be reached and accepts the credentials. It asks for the list of
 // models, which costs nothing, and only where there is none for a reply of one token.
 func (m *Model) Validate(ctx context.Context) error {
@@ -205,7 +208,7 @@ func (m *Model) Validate(ctx context.Context) error {
 			return ended(ctx)
 		case f.cause != nil:
 			return f.cause
-		case f.status == http.StatusNotFound || f.status == http.StatusMethodNotAllowed || f.status == http.StatusNotImplemented:
+		case slices.Contains(noList, f.status):
 			return m.ping(ctx)
 		}
 		failed := f.fault(where, tries, m.scrub.text)

@@ -107,8 +107,8 @@ func (n *names) onWire(name string) string {
 }
 
 // offered returns the tool that a reply means. A name that differs only in case, in white space around it or by
-// the prefix that models take from their training means the one tool it fits; any other stays as it is, and the
-// loop tells the model that there is no such tool.
+// the prefix and the marks that models take from their training means the one tool it fits; any other stays as it
+// is, and the loop tells the model that there is no such tool.
 func (n *names) offered(name string) string {
 	if n.knows(name) {
 		return name
@@ -117,7 +117,8 @@ func (n *names) offered(name string) string {
 		return real
 	}
 	trimmed := strings.TrimSpace(name)
-	for _, try := range []string{trimmed, strings.TrimPrefix(trimmed, "functions.")} {
+	bare, _, _ := strings.Cut(strings.TrimPrefix(trimmed, "functions."), "<|")
+	for _, try := range []string{trimmed, bare} {
 		if real, ok := n.alias[try]; ok {
 			return real
 		}

@@ -180,19 +180,26 @@ func (e extras) members() []byte {
 	return b
 }
 
-// tidyArguments repairs arguments whose meaning is beyond doubt: a JSON string that holds an object, and an object
-// in a code fence. Anything else, Python literals and cut texts among them, goes on as it is: the model is told
+// tidyArguments repairs arguments whose meaning is beyond doubt: a JSON string that holds an object, an object in a
+// code fence, and the ways to say nothing. Anything else, Python literals and cut texts among them, goes on as it is: the model is told
 // and corrects itself, which a guess of ours would prevent.
 func tidyArguments(t text) text {
 	if !t.decoded {
 		lead := bytes.TrimLeft(t.raw, " \t\r\n")
-		plain := len(lead) == 0 || lead[0] == '{'
+		if len(lead) == 0 {
+			return text{}
+		}
+		plain := lead[0] == '{'
 		if plain && t.flags&hasUnicode == 0 && (t.flags&hasEscape == 0 || !bytes.Contains(t.raw, []byte(`\\u`))) {
 			return t
 		}
 	}
 	s := conversation.CleanJSON(t.String())
 	trimmed := strings.TrimSpace(s)
+	switch trimmed {
+	case "", "null", `""`:
+		return text{}
+	}
 	if inner, ok := fenced(trimmed); ok && isObject(inner) {
 		return textOf(inner)
 	}
