@@ -103,11 +103,11 @@ packages: ## the Debian packages that building and testing need, installed where
 # Everything below needs a server and a compiler. A second make is called for the build, because PG_CONFIG may exist only
 # once `packages` has run.
 demo: packages ## watch an agent discover a database it has never seen and answer from it
-	@$(MAKE) install >&2
+	@echo 'building and installing aidb' >&2; $(MAKE) -s install >&2
 	@$(GO) run -buildvcs=false ./tests/demo
 
 cluster: packages ## a scratch server with the extension for your own psql: eval "$(make cluster)"
-	@$(MAKE) install >&2
+	@echo 'building and installing aidb' >&2; $(MAKE) -s install >&2
 	@mkdir -p build
 	@$(GO) run -buildvcs=false ./tests/cluster/cmd/scratch start build/cluster.env
 
@@ -115,7 +115,7 @@ cluster-stop: ## stop it and remove its files
 	@$(GO) run -buildvcs=false ./tests/cluster/cmd/scratch stop build/cluster.env
 
 test: packages ## every test there is: Go units with the race detector, then everything against real servers
-	@$(MAKE) install
+	@$(MAKE) -s install
 	@$(GO) run -buildvcs=false ./tests/cmd/gotest -summary build/test-summary \
 	    -- -race ./extension/... -- -p 1 -count 1 -timeout 40m ./tests/...
 
@@ -123,14 +123,14 @@ test-go: ## the Go unit tests alone (no server needed)
 	@$(GO) run -buildvcs=false ./tests/cmd/gotest -- -race ./extension/... -- ./tests/architecture/...
 
 test-server: packages ## the tests against real servers alone; RUN=regexp and PKG=./tests/x narrow them
-	@$(MAKE) install
+	@$(MAKE) -s install
 	@$(GO) run -buildvcs=false ./tests/cmd/gotest -- -p 1 -count 1 -timeout 40m $(if $(RUN),-run '$(RUN)') $(or $(PKG),./tests/...)
 
 test-container: ## the same promises against the image that the Dockerfile builds (needs a Docker engine)
 	@$(GO) run -buildvcs=false ./tests/cmd/gotest -- -v -count 1 -timeout 30m ./tests/container/...
 
 bench: packages ## measure a conversation beside an ordinary program that does the same job
-	@$(MAKE) install >&2
+	@echo 'building and installing aidb' >&2; $(MAKE) -s install >&2
 	@$(GO) run -buildvcs=false ./tests/bench/cmd/compare $(BENCH)
 
 lint: ## gofmt, go vet, the tree's own rules; golangci-lint too where it is installed

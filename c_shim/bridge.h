@@ -16,7 +16,8 @@
  *	- Every message belongs to a run (one call of an SQL function that is
  *	  implemented in Go).  Run ids are never reused in a process; messages of
  *	  a run that has ended are dropped by whoever meets them.
- *	- A request carries a sequence number, which its reply repeats.
+ *	- A request carries a sequence number, which its reply repeats.  A QUERY
+ *	  with number 0 has no reply: when it fails, the run fails.
  *
  * A message's body is a list of fields: int32 count, then for each field an
  * int32 length (-1 is NULL) and that many bytes, in the machine's byte order.

@@ -487,7 +487,8 @@ aidb_run_tool(AidbToolCall *call)
 		aidb_tool_execute(call);
 		stop_deadline();
 
-		drop_new_portals(&portals);
+		if (!call->read_only)	/* else the rollback drops them */
+			drop_new_portals(&portals);
 		check_no_temp_schema(temp_schema);
 		if (call->read_only)
 			check_nothing_written();

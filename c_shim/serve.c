@@ -227,6 +227,24 @@ run_tool(AidbReader *r, StringInfo reply)
 	aidb_fields_put(reply, call.rows->data, call.rows->len);
 }
 
+/* Our own writes that nobody waits for: no reply, and an error ends the run. */
+static void
+serve_write(AidbMsg *m)
+{
+	MemoryContext outer = CurrentMemoryContext;
+	MemoryContext mine = AllocSetContextCreate(outer, "aidb write", ALLOCSET_DEFAULT_SIZES);
+	StringInfoData ignored;
+	AidbReader	r;
+
+	MemoryContextSwitchTo(mine);
+	initStringInfo(&ignored);
+	aidb_fields_begin(&ignored);
+	aidb_read_begin(&r, m);
+	aidb_run_queries(&r, &ignored, run.owner);
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(mine);
+}
+
 /*
  * Serves one request.  Whatever it does is inside a subtransaction, so that an
  * error of it is only an answer; 57014 is answered and then thrown again:
@@ -336,6 +354,12 @@ handle_message(AidbBridge *b, AidbMsg *m, AidbResult *result)
 		case AIDB_REQ_FAIL:
 			aidb_read_begin(&r, m);
 			aidb_raise_from_go(&r);
+		case AIDB_REQ_QUERY:
+			if (m->seq == 0)
+				serve_write(m);
+			else
+				serve_request(b, m);
+			return false;
 		case AIDB_REQ_NOTICE:
 			aidb_read_begin(&r, m);
 			show_notice(&r);

@@ -25,6 +25,8 @@ type wiring struct {
 	openai *openai.Provider
 	dummy  *dummy.Provider
 
+	natives pgstore.Natives
+
 	mu     sync.Mutex
 	limits pgtool.Limits
 	broken error // a setting that cannot be used; said by every call that needs it
@@ -129,7 +131,7 @@ func (w *wiring) parts(host spi.Host, s spi.Start) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := pgstore.New(host)
+	store := pgstore.New(host, &w.natives)
 	trail := &decision.Trail{
 		NewID: agent.UUIDv7{}.New,
 		Base:  decision.Record{Principal: s.Principal, Caller: s.Caller, SessionUser: s.SessionUser, Role: s.Caller},

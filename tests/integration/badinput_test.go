@@ -56,7 +56,6 @@ func TestBadCaller_GetsAnErrorRow(t *testing.T) {
 		"conversation of somebody else": {"'steady', 'hi', '" + foreign + "'", "conversation '" + foreign + "' belongs to another caller"},
 		"conversation of another agent": {"'another', 'hi', '" + other + "'", "conversation '" + other + "' belongs to agent 'steady'"},
 		"model not registered":          {"'modelless', 'hi'", "Model not found: no such model"},
-		"output type nonsense":          {"'steady', 'hi', output_type => '[1, 2]'", "output"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

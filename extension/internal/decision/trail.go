@@ -42,5 +42,8 @@ func (t *Trail) Take() []Record {
 	return fresh
 }
 
+// Pending reports whether there are records that were not taken.
+func (t *Trail) Pending() bool { return t.taken < len(t.records) }
+
 // Count is how many records the run has made so far.
 func (t *Trail) Count() int { return len(t.records) }

@@ -30,9 +30,10 @@ ORDER BY r.n`
 
 // begin says which record was the newest when the run began; the first time counts.
 func (s *Store) begin(head string) {
-	if s.links > 0 || len(s.head) > 0 {
+	if s.begun {
 		return
 	}
+	s.begun = true
 	if hash, err := hex.DecodeString(head); err == nil { // it is what encode() wrote
 		s.head = hash
 	}
@@ -101,10 +102,18 @@ func (s *Store) decisions(t *decision.Trail) (spi.Statement, bool, error) {
 
 // WriteDecisions writes what the run's journal has not: of a run that keeps no log, or of a tool without a run.
 func (s *Store) WriteDecisions(ctx context.Context, t *decision.Trail) error {
+	if !s.begun && t.Pending() {
+		rows, err := s.host.Batch(ctx, spi.Statement{SQL: "SELECT " + headSQL})
+		if err != nil {
+			return err
+		}
+		if r, ok := firstRow(rows); ok {
+			s.begin(r.text())
+		}
+	}
 	statement, ok, err := s.decisions(t)
 	if err != nil || !ok {
 		return err
 	}
-	_, err = s.host.Batch(ctx, statement)
-	return err
+	return s.host.Write(ctx, statement)
 }

@@ -67,8 +67,7 @@ func (j *journal) Append(ctx context.Context, records ...conversation.Record) er
 	if len(j.buffer) < flushAt {
 		return nil
 	}
-	_, err := j.host.Batch(ctx, j.flush())
-	return err
+	return j.host.Write(ctx, j.flush())
 }
 
 // Finish implements agent.Journal.
@@ -94,8 +93,7 @@ func (j *journal) Finish(ctx context.Context, end agent.TaskEnd) error {
 	if ok {
 		statements = append(statements, decisions)
 	}
-	_, err = j.host.Batch(ctx, statements...)
-	return err
+	return j.host.Write(ctx, statements...)
 }
 
 // flush returns the statement that writes what is buffered, and empties the buffer.

@@ -47,6 +47,11 @@ func (c *connection) do(sql string) {
 
 func (c *connection) LockConversation(context.Context, string) error { return nil }
 
+func (c *connection) Write(ctx context.Context, statements ...spi.Statement) error {
+	_, err := c.Batch(ctx, statements...)
+	return err
+}
+
 func (c *connection) Batch(ctx context.Context, statements ...spi.Statement) ([]spi.Rows, error) {
 	results := make([]spi.Rows, len(statements))
 	for i, s := range statements {
@@ -89,7 +94,7 @@ func TestServer_AgentWithAllThatBelongsToIt(t *testing.T) {
 		VALUES ('t_agent', 'Do.', 't_model', 't_purpose', '{run_sql_query,catalog_list_objects}', '{other}', '{"fields": []}', 17,
 		        pg_catalog.quote_ident(CURRENT_USER)::regrole)`)
 
-	ctx, s := context.Background(), New(c)
+	ctx, s := context.Background(), New(c, new(Natives))
 	d, err := s.Agent(ctx, "t_agent")
 	require.NoError(t, err)
 	require.Equal(t, "openai_completions", d.Model.Provider)
@@ -117,7 +122,7 @@ func TestServer_JournalAndHistory(t *testing.T) {
 	c := connect(t)
 	c.do(`INSERT INTO aidb_internal.agents (id, name, instructions, model, owner)
 		VALUES ('018f0000-0000-7000-8000-0000000000aa', 't_agent', 'Do.', 'm', pg_catalog.quote_ident(CURRENT_USER)::regrole)`)
-	ctx, s := context.Background(), New(c)
+	ctx, s := context.Background(), New(c, new(Natives))
 	task := someTask()
 	task.AgentID = uuid.MustParse("018f0000-0000-7000-8000-0000000000aa")
 	records := []conversation.Record{

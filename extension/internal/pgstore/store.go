@@ -2,7 +2,7 @@ package pgstore
 
 import (
 	"context"
-	"encoding/json"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -17,29 +17,63 @@ import (
 // Host is what the store needs of the main thread.
 type Host interface {
 	spi.Querier
+	spi.Writer
 	LockConversation(ctx context.Context, id string) error
 }
 
-// Store reads the tables for one run. It keeps the tools that came with an agent, so that opening that agent's
-// toolbox is not another round trip; it is not for concurrent use.
-type Store struct {
-	host  Host
+// Natives is the definitions of the native tools, read once in a process: they come with the libraries that it has
+// loaded. The zero value is ready for use.
+type Natives struct {
+	mu    sync.Mutex
 	tools map[string]tool.Tool
-	asked map[string]bool // names that were looked up, whether or not there is a tool
+}
+
+const nativesSQL = `SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.native_tools t`
+
+func (n *Natives) known() map[string]tool.Tool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.tools
+}
+
+func (n *Natives) keep(rows spi.Rows) error {
+	r, ok := firstRow([]spi.Rows{rows})
+	if !ok {
+		return nil
+	}
+	var list []storedTool
+	if r.json(&list); r.err != nil {
+		return r.err
+	}
+	tools := make(map[string]tool.Tool, len(list))
+	for _, t := range list {
+		tools[t.Name] = tool.Tool{
+			Name: t.Name, Description: t.Description, Type: tool.Native, Params: t.Params, ReadOnly: t.ReadOnly, Function: t.Function,
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tools = tools
+	return nil
+}
+
+// Store reads the tables for one run; it is not for concurrent use.
+type Store struct {
+	host    Host
+	natives *Natives
 
 	// The chain of the run's decisions: its id, how many links it has, and the hash of the last.
 	chain uuid.UUID
 	links int
 	head  []byte
+	begun bool
 }
 
 // New returns a store that reads through host.
-func New(host Host) *Store {
-	return &Store{host: host, tools: map[string]tool.Tool{}, asked: map[string]bool{}}
-}
+func New(host Host, natives *Natives) *Store { return &Store{host: host, natives: natives} }
 
-// The tools of an agent and the model behind it, in one row with it. sleep is every agent's. The provider is the one
-// whose implementation answers: 'completions' is an older name of another.
+// An agent with its purpose and its model in one row. The provider is the one whose implementation answers:
+// 'completions' is an older name of another.
 const agentSQL = `
 SELECT a.id, a.name, a.instructions, a.model, a.purpose,
        to_jsonb(a.delegates), to_jsonb(a.tools), a.output_type,
@@ -47,7 +81,6 @@ SELECT a.id, a.name, a.instructions, a.model, a.purpose,
        a.budget_strategy, a.enabled, pg_catalog.pg_get_userbyid(a.owner),
        p.role, p.deleted_at IS NOT NULL,
        v.canonical, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
-       (SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.native_tools t WHERE t.name = ANY (a.tools) OR t.name = 'sleep'),
        ` + headSQL + `
 FROM aidb_internal.agents a
 LEFT JOIN aidb_internal.purpose_registry p ON p.name = a.purpose
@@ -56,14 +89,21 @@ LEFT JOIN aidb_internal.providers v ON v.name = m.provider
 LEFT JOIN aidb_internal.model_credentials c ON c.model = m.name
 WHERE a.name = $1`
 
-// implicitTool is offered to every agent without being listed.
-const implicitTool = "sleep"
-
-// Agent implements agent.Store. It also loads the agent's model, purpose and tools.
+// Agent implements agent.Store. It also loads the agent's model and purpose, and the native tools if this process
+// does not know them yet.
 func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, error) {
-	rows, err := s.host.Batch(ctx, spi.Statement{SQL: agentSQL, Args: []any{name}})
+	statements := []spi.Statement{{SQL: agentSQL, Args: []any{name}}}
+	if s.natives.known() == nil {
+		statements = append(statements, spi.Statement{SQL: nativesSQL})
+	}
+	rows, err := s.host.Batch(ctx, statements...)
 	if err != nil {
 		return nil, err
+	}
+	if len(rows) > 1 {
+		if err := s.natives.keep(rows[1]); err != nil {
+			return nil, err
+		}
 	}
 	r, ok := firstRow(rows)
 	if !ok {
@@ -90,8 +130,6 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	}
 	var modelErr error
 	d.Model, modelErr = r.model(d.ModelName)
-	var tools []storedTool
-	r.json(&tools)
 	s.begin(r.text())
 	if r.err != nil {
 		return nil, r.err
@@ -99,62 +137,28 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	if modelErr != nil && d.Enabled {
 		return nil, modelErr
 	}
-	s.keep(append([]string{implicitTool}, d.Tools...), tools)
 	return d, nil
 }
 
-const toolsSQL = `
-SELECT coalesce(jsonb_agg(to_jsonb(t)), '[]'), ` + headSQL + `
-FROM aidb_internal.native_tools t
-WHERE t.name IN (SELECT jsonb_array_elements_text($1::jsonb))`
-
 // Tools returns the definitions of the tools, in the order of the names. A name that no tool has is left out.
 func (s *Store) Tools(ctx context.Context, names []string) ([]tool.Tool, error) {
-	if !s.knows(names) {
-		list, err := json.Marshal(names)
-		if err != nil {
-			return nil, fault.Wrap(err, fault.Internal, "tool names cannot be written as JSON")
-		}
-		rows, err := s.host.Batch(ctx, spi.Statement{SQL: toolsSQL, Args: []any{list}})
+	if s.natives.known() == nil {
+		rows, err := s.host.Batch(ctx, spi.Statement{SQL: nativesSQL})
 		if err != nil {
 			return nil, err
 		}
-		var tools []storedTool
-		if r, ok := firstRow(rows); ok {
-			r.json(&tools)
-			if s.begin(r.text()); r.err != nil {
-				return nil, r.err
-			}
+		if err := s.natives.keep(rows[0]); err != nil {
+			return nil, err
 		}
-		s.keep(names, tools)
 	}
+	known := s.natives.known()
 	found := make([]tool.Tool, 0, len(names))
 	for _, name := range names {
-		if t, ok := s.tools[name]; ok {
+		if t, ok := known[name]; ok {
 			found = append(found, t)
 		}
 	}
 	return found, nil
-}
-
-func (s *Store) knows(names []string) bool {
-	for _, name := range names {
-		if !s.asked[name] {
-			return false
-		}
-	}
-	return true
-}
-
-func (s *Store) keep(asked []string, tools []storedTool) {
-	for _, name := range asked {
-		s.asked[name] = true
-	}
-	for _, t := range tools {
-		s.tools[t.Name] = tool.Tool{
-			Name: t.Name, Description: t.Description, Type: tool.Native, Params: t.Params, ReadOnly: t.ReadOnly, Function: t.Function,
-		}
-	}
 }
 
 const modelSQL = `

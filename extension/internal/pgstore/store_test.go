@@ -39,6 +39,11 @@ func (h *script) Batch(_ context.Context, statements ...spi.Statement) ([]spi.Ro
 	return a, nil
 }
 
+func (h *script) Write(ctx context.Context, statements ...spi.Statement) error {
+	_, err := h.Batch(ctx, statements...)
+	return err
+}
+
 func (h *script) LockConversation(_ context.Context, id string) error {
 	h.locked = append(h.locked, id)
 	return h.err
@@ -63,7 +68,7 @@ const (
 func agentRow(purpose, role any, retired string, source, credentials any) []*string {
 	return values(someID, "helper", "You help.", "gpt", purpose, `["other"]`, `["run_sql_query"]`, nil,
 		nil, "200", "7", nil, "summarize", "t", "ann", role, retired,
-		"openai_completions", `{"model":"x"}`, source, credentials, nil, nil, "["+sleepJSON+"]")
+		"openai_completions", `{"model":"x"}`, source, credentials, nil, nil, "00ff")
 }
 
 func TestStore_Agent(t *testing.T) {
@@ -71,8 +76,9 @@ func TestStore_Agent(t *testing.T) {
 	ctx := context.Background()
 
 	t.Run("comes with its model and its tools in one round trip", func(t *testing.T) {
-		h := &script{answers: [][]spi.Rows{{{Values: [][]*string{agentRow(nil, nil, "f", "stored", `{"api_key":"k"}`)}}}}}
-		s := New(h)
+		h := &script{answers: [][]spi.Rows{{{Values: [][]*string{agentRow(nil, nil, "f", "stored", `{"api_key":"k"}`)}},
+			{Values: [][]*string{values("[" + sleepJSON + "]")}}}}}
+		s := New(h, new(Natives))
 		d, err := s.Agent(ctx, "helper")
 		require.NoError(t, err)
 		seven, twoHundred := 7, 200
@@ -86,7 +92,7 @@ func TestStore_Agent(t *testing.T) {
 			OutputTokenBudget: &twoHundred, MaxIterations: &seven, Strategy: "summarize", Enabled: true, Owner: "ann",
 		}, d)
 
-		// run_sql_query was asked for with the agent and does not exist in this script: that is known too.
+		// run_sql_query does not exist in this script: that is known too.
 		tools, err := s.Tools(ctx, []string{"run_sql_query", "sleep"})
 		require.NoError(t, err)
 		require.Len(t, h.batches, 1)
@@ -109,21 +115,21 @@ func TestStore_Agent(t *testing.T) {
 	for _, c := range purposes {
 		t.Run(c.name, func(t *testing.T) {
 			h := &script{answers: [][]spi.Rows{{{Values: [][]*string{agentRow("p", c.role, c.retired, "none", nil)}}}}}
-			d, err := New(h).Agent(ctx, "helper")
+			d, err := New(h, new(Natives)).Agent(ctx, "helper")
 			require.NoError(t, err)
 			require.Equal(t, &c.want, d.Purpose)
 		})
 	}
 
 	t.Run("that does not exist is nil without an error", func(t *testing.T) {
-		d, err := New(&script{}).Agent(ctx, "nobody")
+		d, err := New(&script{}, new(Natives)).Agent(ctx, "nobody")
 		require.NoError(t, err)
 		require.Nil(t, d)
 	})
 
 	t.Run("whose model lost its stored secret says so", func(t *testing.T) {
 		h := &script{answers: [][]spi.Rows{{{Values: [][]*string{agentRow(nil, nil, "f", "stored", nil)}}}}}
-		_, err := New(h).Agent(ctx, "helper")
+		_, err := New(h, new(Natives)).Agent(ctx, "helper")
 		require.EqualError(t, err, "model 'gpt' has no credentials in this database")
 		require.Equal(t, fault.WrongState, fault.KindOf(err))
 	})
@@ -131,9 +137,9 @@ func TestStore_Agent(t *testing.T) {
 	t.Run("of a shape that cannot be is an internal error", func(t *testing.T) {
 		r := agentRow(nil, nil, "f", "none", nil)
 		r[10] = values("seven")[0]
-		_, err := New(&script{answers: [][]spi.Rows{{{Values: [][]*string{r}}}}}).Agent(ctx, "helper")
+		_, err := New(&script{answers: [][]spi.Rows{{{Values: [][]*string{r}}}}}, new(Natives)).Agent(ctx, "helper")
 		require.Equal(t, fault.Internal, fault.KindOf(err))
-		_, err = New(&script{answers: [][]spi.Rows{{{Values: [][]*string{r[:3]}}}}}).Agent(ctx, "helper")
+		_, err = New(&script{answers: [][]spi.Rows{{{Values: [][]*string{r[:3]}}}}}, new(Natives)).Agent(ctx, "helper")
 		require.Equal(t, fault.Internal, fault.KindOf(err))
 	})
 }
@@ -141,24 +147,23 @@ func TestStore_Agent(t *testing.T) {
 func TestStore_Tools_AsksForWhatDidNotComeWithTheAgent(t *testing.T) {
 	t.Parallel()
 	h := &script{answers: [][]spi.Rows{{{Values: [][]*string{values("[" + sleepJSON + "]")}}}}}
-	s := New(h)
+	s := New(h, new(Natives))
 	for range 2 {
 		tools, err := s.Tools(context.Background(), []string{"ghost", "sleep"})
 		require.NoError(t, err)
 		require.Len(t, tools, 1)
 	}
 	require.Len(t, h.batches, 1)
-	require.Equal(t, []byte(`["ghost","sleep"]`), h.batches[0][0].Args[0])
 }
 
 func TestStore_Model(t *testing.T) {
 	t.Parallel()
-	_, err := New(&script{}).Model(context.Background(), "gpt")
+	_, err := New(&script{}, new(Natives)).Model(context.Background(), "gpt")
 	require.EqualError(t, err, "Model not found: gpt")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 
-	h := &script{answers: [][]spi.Rows{{{Values: [][]*string{values("dummy", "{}", "environment", nil, "AIDB_KEY", nil)}}}}}
-	ref, err := New(h).Model(context.Background(), "d")
+	h := &script{answers: [][]spi.Rows{{{Values: [][]*string{values("dummy", "{}", "environment", nil, "AIDB_KEY", nil, "")}}}}}
+	ref, err := New(h, new(Natives)).Model(context.Background(), "d")
 	require.NoError(t, err)
 	require.Equal(t, agent.ModelRef{Name: "d", Provider: "dummy", Config: json.RawMessage("{}"), CredentialsEnv: "AIDB_KEY"}, ref)
 }
@@ -170,14 +175,14 @@ func TestStore_Conversation(t *testing.T) {
 
 	t.Run("is locked before it is read", func(t *testing.T) {
 		h := &script{err: fault.New(fault.Busy, "canceling statement due to lock timeout")}
-		_, err := New(h).Conversation(ctx, id)
+		_, err := New(h, new(Natives)).Conversation(ctx, id)
 		require.Equal(t, fault.Busy, fault.KindOf(err))
 		require.Equal(t, []string{someID}, h.locked)
 		require.Empty(t, h.batches)
 	})
 
 	t.Run("that nobody used does not exist", func(t *testing.T) {
-		c, err := New(&script{}).Conversation(ctx, id)
+		c, err := New(&script{}, new(Natives)).Conversation(ctx, id)
 		require.NoError(t, err)
 		require.Equal(t, agent.Conversation{ID: id}, c)
 	})
@@ -190,7 +195,7 @@ func TestStore_Conversation(t *testing.T) {
 				values(someID, someID, "model_response", nil, `{"contents": "hello", "tool_calls": []}`),
 			}},
 		}}}
-		c, err := New(h).Conversation(ctx, id)
+		c, err := New(h, new(Natives)).Conversation(ctx, id)
 		require.NoError(t, err)
 		require.True(t, c.Exists)
 		require.Equal(t, []string{"ann", "login", "user:1", "helper"}, []string{c.Role, c.SessionUser, c.Principal, c.Agent})
@@ -213,7 +218,7 @@ func TestJournal_WritesTheRunInOneBatch(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	h := &script{}
-	j := New(h).Journal(nil)
+	j := New(h, new(Natives)).Journal(nil)
 	task := someTask()
 	require.NoError(t, j.Begin(ctx, task))
 	require.NoError(t, j.Append(ctx, conversation.Record{
@@ -261,7 +266,7 @@ func TestJournal_FlushesALongRunEarly(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	h := &script{}
-	j := New(h).Journal(nil)
+	j := New(h, new(Natives)).Journal(nil)
 	task := someTask()
 	require.NoError(t, j.Begin(ctx, task))
 	big := conversation.Record{ID: uuid.New(), Type: conversation.ToolResponse, Status: conversation.StatusSuccess,
@@ -280,7 +285,7 @@ func TestJournal_FlushesALongRunEarly(t *testing.T) {
 func TestJournal_PassesTheEnginesErrorOn(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("gone")
-	j := New(&script{err: gone}).Journal(nil)
+	j := New(&script{err: gone}, new(Natives)).Journal(nil)
 	require.NoError(t, j.Begin(context.Background(), someTask()))
 	require.ErrorIs(t, j.Finish(context.Background(), agent.TaskEnd{ID: uuid.MustParse(someID)}), gone)
 	require.Equal(t, fault.Internal, fault.KindOf(j.Finish(context.Background(), agent.TaskEnd{ID: uuid.New()})))

@@ -34,17 +34,7 @@ func serverError(r *seam.Reader) error {
 
 // Batch implements Querier.
 func (r *run) Batch(_ context.Context, statements ...Statement) ([]Rows, error) {
-	var w seam.Writer
-	w.Int(int64(len(statements)))
-	for _, s := range statements {
-		w.Text(s.SQL)
-		w.Int(int64(s.MaxRows))
-		w.Int(int64(len(s.Args)))
-		for _, a := range s.Args {
-			putArg(&w, a)
-		}
-	}
-	reply, err := r.ask(seam.ReqQuery, &w)
+	reply, err := r.ask(seam.ReqQuery, batch(statements))
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +46,25 @@ func (r *run) Batch(_ context.Context, statements ...Statement) ([]Rows, error) 
 		return nil, fault.Wrap(reply.Err(), fault.Internal, "the server's answer could not be read")
 	}
 	return results, nil
+}
+
+// Write implements Writer: a QUERY without a sequence number has no reply.
+func (r *run) Write(_ context.Context, statements ...Statement) error {
+	return r.tell(seam.ReqQuery, 0, batch(statements))
+}
+
+func batch(statements []Statement) *seam.Writer {
+	var w seam.Writer
+	w.Int(int64(len(statements)))
+	for _, s := range statements {
+		w.Text(s.SQL)
+		w.Int(int64(s.MaxRows))
+		w.Int(int64(len(s.Args)))
+		for _, a := range s.Args {
+			putArg(&w, a)
+		}
+	}
+	return &w
 }
 
 // putArg writes a parameter as text: what a statement casts from.

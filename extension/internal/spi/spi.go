@@ -33,6 +33,12 @@ type Querier interface {
 	Batch(ctx context.Context, statements ...Statement) ([]Rows, error)
 }
 
+// Writer runs our own SQL for its effect, as Querier does, without waiting for it. A statement that fails raises its
+// error in the call that the run belongs to: what cannot be written must not be reported as done.
+type Writer interface {
+	Write(ctx context.Context, statements ...Statement) error
+}
+
 // Param is a bound value of a tool's statement: the name of its SQL type and its text, nil for NULL.
 type Param struct {
 	Type  string
@@ -69,6 +75,7 @@ type ToolResult struct {
 // Host is all that a run can ask of the main thread.
 type Host interface {
 	Querier
+	Writer
 	Tool(ctx context.Context, r ToolRequest) (ToolResult, error)
 	// LockConversation waits until no other transaction runs a call of the conversation (lock_timeout applies).
 	LockConversation(ctx context.Context, id string) error

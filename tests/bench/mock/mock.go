@@ -65,7 +65,8 @@ func chat(w http.ResponseWriter, r *http.Request) {
 	n := served.Add(1)
 	message, finish := `{"role":"assistant","content":"There are 1000 orders in the table."}`, "stop"
 	if asked < number(in.Model, "r", 2)-1 {
-		message = fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"run_sql_query","arguments":"{\"query\":\"SELECT count(*) FROM orders\"}"}}]}`, n)
+		// Another query each time: an agent that repeats itself is stopped.
+		message = fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"run_sql_query","arguments":"{\"query\":\"SELECT count(*), %d AS round FROM orders\"}"}}]}`, n, asked+1)
 		finish = "tool_calls"
 	}
 	reply := fmt.Sprintf(`{"id":"chatcmpl-%d","object":"chat.completion","created":%d,"model":%q,"choices":[{"index":0,"message":%s,"logprobs":null,"finish_reason":%q}],"usage":{"prompt_tokens":%d,"completion_tokens":20,"total_tokens":%d}}`,
