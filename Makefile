@@ -52,6 +52,9 @@ GO ?= go
 GO_DEFAULTS = asyncpreemptoff=1
 GO_LDFLAGS = -s -w -X runtime.godebugDefault=$(GO_DEFAULTS)
 GO_BUILD = CGO_ENABLED=1 $(GO) build -buildvcs=false -trimpath
+# A position-independent program is compiled as the library is, so that the two share what is compiled already: on a new
+# machine that is most of the time.
+GO_RUN = CGO_ENABLED=1 $(GO) run -buildvcs=false -trimpath -buildmode=pie
 
 pkglibdir = $(shell $(PG_CONFIG) --pkglibdir)
 extensiondir = $(shell $(PG_CONFIG) --sharedir)/extension
@@ -104,34 +107,34 @@ packages: ## the Debian packages that building and testing need, installed where
 # once `packages` has run.
 demo: packages ## watch an agent discover a database it has never seen and answer from it
 	@echo 'building and installing aidb' >&2; $(MAKE) -s install >&2
-	@$(GO) run -buildvcs=false ./tests/demo
+	@$(GO_RUN) ./tests/demo
 
 cluster: packages ## a scratch server with the extension for your own psql: eval "$(make cluster)"
 	@echo 'building and installing aidb' >&2; $(MAKE) -s install >&2
 	@mkdir -p build
-	@$(GO) run -buildvcs=false ./tests/cluster/cmd/scratch start build/cluster.env
+	@$(GO_RUN) ./tests/cluster/cmd/scratch start build/cluster.env
 
 cluster-stop: ## stop it and remove its files
-	@$(GO) run -buildvcs=false ./tests/cluster/cmd/scratch stop build/cluster.env
+	@$(GO_RUN) ./tests/cluster/cmd/scratch stop build/cluster.env
 
 test: packages ## every test there is: Go units with the race detector, then everything against real servers
 	@$(MAKE) -s install
-	@$(GO) run -buildvcs=false ./tests/cmd/gotest -summary build/test-summary \
+	@$(GO_RUN) ./tests/cmd/gotest -summary build/test-summary \
 	    -- -race ./extension/... -- -p 1 -count 1 -timeout 40m ./tests/...
 
 test-go: ## the Go unit tests alone (no server needed)
-	@$(GO) run -buildvcs=false ./tests/cmd/gotest -- -race ./extension/... -- ./tests/architecture/...
+	@$(GO_RUN) ./tests/cmd/gotest -- -race ./extension/... -- ./tests/architecture/...
 
 test-server: packages ## the tests against real servers alone; RUN=regexp and PKG=./tests/x narrow them
 	@$(MAKE) -s install
-	@$(GO) run -buildvcs=false ./tests/cmd/gotest -- -p 1 -count 1 -timeout 40m $(if $(RUN),-run '$(RUN)') $(or $(PKG),./tests/...)
+	@$(GO_RUN) ./tests/cmd/gotest -- -p 1 -count 1 -timeout 40m $(if $(RUN),-run '$(RUN)') $(or $(PKG),./tests/...)
 
 test-container: ## the same promises against the image that the Dockerfile builds (needs a Docker engine)
-	@$(GO) run -buildvcs=false ./tests/cmd/gotest -- -v -count 1 -timeout 30m ./tests/container/...
+	@$(GO_RUN) ./tests/cmd/gotest -- -v -count 1 -timeout 30m ./tests/container/...
 
 bench: packages ## measure a conversation beside an ordinary program that does the same job
 	@echo 'building and installing aidb' >&2; $(MAKE) -s install >&2
-	@$(GO) run -buildvcs=false ./tests/bench/cmd/compare $(BENCH)
+	@$(GO_RUN) ./tests/bench/cmd/compare $(BENCH)
 
 lint: ## gofmt, go vet, the tree's own rules; golangci-lint too where it is installed
 	@tests/scripts/lint

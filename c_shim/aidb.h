@@ -97,6 +97,7 @@ typedef struct AidbToolCall
 {
 	/* what is asked for */
 	char	   *role_name;		/* NULL: the caller */
+	Oid			role_id;		/* what that role must be, or InvalidOid */
 	char	   *statement;
 	char	   *function;		/* regprocedure whose EXECUTE the role needs, or NULL */
 	bool		read_only;

@@ -132,6 +132,13 @@ check_role(AidbToolCall *call)
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 aidb_refused("role_not_found"),
 				 errmsg("role '%s' does not exist", call->role_name)));
+	if (OidIsValid(call->role_id) && role != call->role_id)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 aidb_refused("role_not_found"),
+				 errmsg("role '%s' is not the one that the purpose was set to; refusing to switch", call->role_name),
+				 errdetail("It was dropped and created anew since."),
+				 errhint("Set the purpose again with aidb.update_purpose if the new role is meant.")));
 	if (!is_member_of_role(caller, role))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),

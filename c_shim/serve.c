@@ -188,6 +188,7 @@ static void
 read_tool_request(AidbReader *r, AidbToolCall *call)
 {
 	call->role_name = aidb_read_text(r);
+	call->role_id = (Oid) aidb_read_int(r);
 	call->statement = aidb_read_text(r);
 	call->function = aidb_read_text(r);
 	call->read_only = aidb_read_bool(r);

@@ -27,6 +27,7 @@ SQL_API = \
     sql/api/42_conversations.sql \
     sql/api/43_purposes.sql \
     sql/api/45_decisions.sql \
+    sql/api/46_checks.sql \
     sql/api/50_model_config.sql \
     sql/api/51_credentials.sql \
     sql/api/52_models.sql \

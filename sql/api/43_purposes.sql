@@ -21,7 +21,7 @@ COMMENT ON FUNCTION aidb_internal.check_purpose_arguments(text, text) IS
 REVOKE ALL ON FUNCTION aidb_internal.check_purpose_arguments(text, text) FROM PUBLIC;
 
 -- A governor is told what will not work, but not stopped: the role is judged when a tool runs, as it is then.
-CREATE OR REPLACE FUNCTION aidb_internal.remark_on_role(role text)
+CREATE OR REPLACE FUNCTION aidb_internal.remark_on_role(role text, elevated boolean)
 RETURNS void
 LANGUAGE plpgsql STABLE
 AS $$
@@ -31,17 +31,20 @@ BEGIN
     SELECT * INTO r FROM pg_catalog.pg_roles p WHERE p.rolname = role;
     IF NOT FOUND THEN
         RAISE NOTICE 'role % does not exist yet', aidb_internal.quoted(role);
-    ELSIF r.rolsuper OR r.rolbypassrls THEN
+    ELSIF (r.rolsuper OR r.rolbypassrls) AND NOT elevated THEN
         RAISE WARNING 'role % is one that tools may not run as', aidb_internal.quoted(role)
-            USING DETAIL = 'It is a superuser or bypasses row-level security.';
+            USING DETAIL = 'It is a superuser or bypasses row-level security.',
+                  HINT = 'Choose another role, or say allow_elevated => true.';
+    ELSIF r.rolsuper OR r.rolbypassrls THEN
+        RAISE WARNING 'tools of this purpose run with all the rights of role %', aidb_internal.quoted(role);
     END IF;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.remark_on_role(text) IS
+COMMENT ON FUNCTION aidb_internal.remark_on_role(text, boolean) IS
     'Says so when the role of a purpose does not exist or has too many rights to be used.';
-REVOKE ALL ON FUNCTION aidb_internal.remark_on_role(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.remark_on_role(text, boolean) FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION aidb_internal.create_purpose(name text, role text, description text)
+CREATE OR REPLACE FUNCTION aidb_internal.create_purpose(name text, role text, description text, allow_elevated boolean)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -49,42 +52,43 @@ AS $$
 BEGIN
     PERFORM aidb_internal.check_purpose_arguments(name, role);
     -- A retired purpose is revived; one that is live makes the statement touch no row.
-    INSERT INTO aidb_internal.purpose_registry AS p (name, role, role_oid, description)
-    VALUES (name, role, (SELECT r.oid FROM pg_roles r WHERE r.rolname = role), description)
+    INSERT INTO aidb_internal.purpose_registry AS p (name, role, role_oid, description, allow_elevated)
+    VALUES (name, role, (SELECT r.oid FROM pg_roles r WHERE r.rolname = role), description, coalesce(allow_elevated, false))
     ON CONFLICT ON CONSTRAINT purpose_registry_pkey DO UPDATE SET
         role = excluded.role,
         role_oid = excluded.role_oid,
         description = coalesce(excluded.description, p.description),
+        allow_elevated = excluded.allow_elevated,
         updated_at = clock_timestamp(),
         deleted_at = NULL
     WHERE p.deleted_at IS NOT NULL;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'purpose % already exists', aidb_internal.quoted(name) USING ERRCODE = 'duplicate_object';
     END IF;
-    PERFORM aidb_internal.remark_on_role(role);
+    PERFORM aidb_internal.remark_on_role(role, coalesce(allow_elevated, false));
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.create_purpose(text, text, text) IS
+COMMENT ON FUNCTION aidb_internal.create_purpose(text, text, text, boolean) IS
     'Behind aidb.create_purpose.';
-REVOKE ALL ON FUNCTION aidb_internal.create_purpose(text, text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.create_purpose(text, text, text, boolean) FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION aidb.create_purpose(name text, role text, description text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION aidb.create_purpose(name text, role text, description text DEFAULT NULL, allow_elevated boolean DEFAULT NULL)
 RETURNS void
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.create_purpose(text, text, text) IS
-    'Registers a purpose: tool calls of agents that carry it run as role. A retired purpose of that name is revived with the new role; its description is kept when none is given. The role need not exist and the caller need not be a member of it: both are looked at when a tool runs. Raises 22023 when name or role is blank and 42710 when a live purpose has the name. Privileges: aidb_governance.';
-REVOKE ALL ON FUNCTION aidb.create_purpose(text, text, text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.create_purpose(text, text, text) TO aidb_governance;
+COMMENT ON FUNCTION aidb.create_purpose(text, text, text, boolean) IS
+    'Registers a purpose: tool calls of agents that carry it run as role. A retired purpose of that name is revived with the new role; its description is kept when none is given. The role need not exist and the caller need not be a member of it: both are looked at when a tool runs. allow_elevated lets tools run as a superuser, as a role that bypasses row-level security, may create roles or replicate, or is a member of pg_execute_server_program and the like; without it they are refused. Raises 22023 when name or role is blank and 42710 when a live purpose has the name. Privileges: aidb_governance.';
+REVOKE ALL ON FUNCTION aidb.create_purpose(text, text, text, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.create_purpose(text, text, text, boolean) TO aidb_governance;
 
-CREATE OR REPLACE FUNCTION aidb_internal.update_purpose(name text, role text, description text)
+CREATE OR REPLACE FUNCTION aidb_internal.update_purpose(name text, role text, description text, allow_elevated boolean)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 #variable_conflict use_variable
 BEGIN
     PERFORM aidb_internal.check_purpose_arguments(name, coalesce(role, 'unchanged'));
-    IF role IS NULL AND description IS NULL THEN
+    IF role IS NULL AND description IS NULL AND allow_elevated IS NULL THEN
         RAISE NOTICE 'nothing to change';
         RETURN;
     END IF;
@@ -92,28 +96,29 @@ BEGIN
         role = coalesce(update_purpose.role, p.role),
         role_oid = CASE WHEN update_purpose.role IS NULL THEN p.role_oid ELSE (SELECT r.oid FROM pg_roles r WHERE r.rolname = update_purpose.role) END,
         description = coalesce(update_purpose.description, p.description),
+        allow_elevated = coalesce(update_purpose.allow_elevated, p.allow_elevated),
         updated_at = clock_timestamp()
     WHERE p.name = update_purpose.name AND p.deleted_at IS NULL;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'purpose % not found', aidb_internal.quoted(name) USING ERRCODE = 'undefined_object';
     END IF;
     IF role IS NOT NULL THEN
-        PERFORM aidb_internal.remark_on_role(role);
+        PERFORM aidb_internal.remark_on_role(role, (SELECT p.allow_elevated FROM aidb_internal.purpose_registry p WHERE p.name = update_purpose.name));
     END IF;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.update_purpose(text, text, text) IS
+COMMENT ON FUNCTION aidb_internal.update_purpose(text, text, text, boolean) IS
     'Behind aidb.update_purpose.';
-REVOKE ALL ON FUNCTION aidb_internal.update_purpose(text, text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.update_purpose(text, text, text, boolean) FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION aidb.update_purpose(name text, role text DEFAULT NULL, description text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION aidb.update_purpose(name text, role text DEFAULT NULL, description text DEFAULT NULL, allow_elevated boolean DEFAULT NULL)
 RETURNS void
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.update_purpose(text, text, text) IS
-    'Changes the role or description of a live purpose; NULL leaves it as it is. Takes effect with the next call of every agent that carries the purpose. With nothing to change it succeeds without looking at the registry. Raises 22023 when name or role is blank and 42704 when there is no live purpose of that name. Privileges: aidb_governance.';
-REVOKE ALL ON FUNCTION aidb.update_purpose(text, text, text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.update_purpose(text, text, text) TO aidb_governance;
+COMMENT ON FUNCTION aidb.update_purpose(text, text, text, boolean) IS
+    'Changes the role, description or allow_elevated of a live purpose; NULL leaves it as it is. Takes effect with the next call of every agent that carries the purpose. With nothing to change it succeeds without looking at the registry. Raises 22023 when name or role is blank and 42704 when there is no live purpose of that name. Privileges: aidb_governance.';
+REVOKE ALL ON FUNCTION aidb.update_purpose(text, text, text, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.update_purpose(text, text, text, boolean) TO aidb_governance;
 
 CREATE OR REPLACE FUNCTION aidb_internal.delete_purpose(name text)
 RETURNS void

@@ -5,6 +5,7 @@ CREATE TABLE aidb_internal.purpose_registry (
     role text NOT NULL,
     role_oid regrole,
     description text,
+    allow_elevated boolean NOT NULL DEFAULT false,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     deleted_at timestamptz,
@@ -18,6 +19,8 @@ COMMENT ON COLUMN aidb_internal.purpose_registry.role IS
     'Name of the role. It need not exist when the purpose is registered; whether it does is looked at when a tool runs.';
 COMMENT ON COLUMN aidb_internal.purpose_registry.role_oid IS
     'The role that had this name when the purpose was last set, NULL if none had. Tells a role from another one that was given its name later.';
+COMMENT ON COLUMN aidb_internal.purpose_registry.allow_elevated IS
+    'Tools may run as the role although it is a superuser or the like.';
 REVOKE ALL ON aidb_internal.purpose_registry FROM PUBLIC;
 SELECT pg_extension_config_dump('aidb_internal.purpose_registry', '');
 

@@ -89,6 +89,8 @@ type ToolboxRequest struct {
 	Names          []string
 	ReadOnly       bool
 	Role           string
+	RoleID         string // see purpose.State
+	Elevated       bool
 	Purpose        string
 	AgentID        uuid.UUID
 	Agent          string

@@ -153,6 +153,9 @@ func (r *run) openAll(ctx context.Context) (err error) {
 		Agent:    r.def.Name,
 		Caller:   r.call.Caller,
 	}
+	if p := r.def.Purpose; p != nil {
+		request.RoleID, request.Elevated = p.RoleID, p.Elevated
+	}
 	if r.journal != nil {
 		request.TaskID, request.ConversationID = r.task.ID, r.task.ConversationID
 	}

@@ -79,7 +79,7 @@ SELECT a.id, a.name, a.instructions, a.model, a.purpose,
        to_jsonb(a.delegates), to_jsonb(a.tools), a.output_type,
        a.input_token_budget, a.output_token_budget, a.max_iterations, a.timeout_seconds,
        a.budget_strategy, a.enabled, pg_catalog.pg_get_userbyid(a.owner),
-       p.role, p.deleted_at IS NOT NULL,
+       p.role, p.deleted_at IS NOT NULL, p.allow_elevated, p.role_oid::oid,
        v.canonical, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
        ` + headSQL + `
 FROM aidb_internal.agents a
@@ -122,10 +122,11 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	d.InputTokenBudget, d.OutputTokenBudget, d.MaxIterations, d.TimeoutSeconds = r.number(), r.number(), r.number(), r.number()
 	d.Strategy, d.Enabled, d.Owner = r.text(), r.bool(), r.text()
 	role, retired := r.optional(), r.bool()
+	elevated, oid := r.bool(), r.text()
 	if purpose != nil {
 		d.Purpose = &agent.PurposeState{Name: *purpose, Registered: role != nil, Retired: retired}
 		if role != nil {
-			d.Purpose.Role = *role
+			d.Purpose.Role, d.Purpose.RoleID, d.Purpose.Elevated = *role, oid, elevated
 		}
 	}
 	var modelErr error

@@ -30,6 +30,8 @@ type Models interface {
 // Scope is on whose behalf tools run.
 type Scope struct {
 	Role           string // "" is the caller
+	RoleID         string // see purpose.State
+	Elevated       bool
 	Purpose        string // "" is none
 	ReadOnly       bool   // a read-only run
 	Agent          string // "" outside an agent's run
@@ -126,7 +128,7 @@ func (r *Runner) function(ctx context.Context, t tool.Tool, args map[string]json
 
 func (r *Runner) request(ctx context.Context, t tool.Tool, s Scope) spi.ToolRequest {
 	return spi.ToolRequest{
-		Role: s.Role, Function: t.Function, Agent: s.Agent, ConversationID: s.ConversationID,
+		Role: s.Role, RoleID: s.RoleID, Elevated: s.Elevated, Function: t.Function, Agent: s.Agent, ConversationID: s.ConversationID,
 		MaxRows: r.Limits.Rows, MaxBytes: r.Limits.Bytes, Timeout: timeout(ctx, r.Limits.Timeout),
 	}
 }

@@ -34,11 +34,12 @@ func (o *Opener) Open(ctx context.Context, r agent.ToolboxRequest) (agent.Toolbo
 		return nil, err
 	}
 	b := &box{runner: o.Runner, tools: make(map[string]tool.Tool, len(tools)), scope: Scope{
-		Role: r.Role, Purpose: r.Purpose, ReadOnly: r.ReadOnly, Agent: r.Agent,
+		Role: r.Role, RoleID: r.RoleID, Elevated: r.Elevated, Purpose: r.Purpose, ReadOnly: r.ReadOnly, Agent: r.Agent,
 	}, warn: r.Caller.Superuser && r.Role == "", caller: r.Caller.Role}
 	if !r.ReadOnly {
 		b.scope.ConversationID = r.ConversationID.String()
 	}
+	o.Runner.Decisions.Base.Purpose = r.Purpose
 	for _, t := range tools {
 		if _, twice := b.tools[t.Name]; twice || (r.ReadOnly && (!t.ReadOnly || t.Type == tool.MCP)) {
 			continue

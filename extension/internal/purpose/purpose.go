@@ -12,6 +12,11 @@ type State struct {
 	Registered bool
 	Retired    bool
 	Role       string
+	// RoleID is the oid that the role had when the purpose was set, "" when there was no such role: a role that was
+	// dropped and created anew under the name is another one.
+	RoleID string
+	// Elevated permits roles that no sandbox can hold (superusers and the like).
+	Elevated bool
 }
 
 // Resolve returns the role that tools run as. There are three outcomes: no purpose (nil) gives "", the caller; a

@@ -114,6 +114,7 @@ func readRows(r *seam.Reader) Rows {
 func (r *run) Tool(_ context.Context, t ToolRequest) (ToolResult, error) {
 	var w seam.Writer
 	w.OrNull(t.Role)
+	w.OrNull(t.RoleID)
 	w.OrNull(t.Statement)
 	w.OrNull(t.Function)
 	w.Bool(t.ReadOnly)

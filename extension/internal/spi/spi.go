@@ -48,6 +48,7 @@ type Param struct {
 // ToolRequest is one tool call, see docs/reference/security.md for what the sandbox does with it.
 type ToolRequest struct {
 	Role      string // what the purpose resolved to; "" is the caller
+	RoleID    string // the oid that Role must have, "" for any
 	Statement string // "" only asks whether the role may use Function
 	Params    []Param
 	ReadOnly  bool   // everything is rolled back after the rows were copied

@@ -1,0 +1,206 @@
+-- Knowing beforehand: what a role could do if a tool ran as it, what a purpose still lacks, and what would run as whom.
+-- Nothing here runs a tool, and nothing changes.
+
+CREATE OR REPLACE FUNCTION aidb_internal.check_role(role text)
+RETURNS TABLE (severity text, finding text, advice text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH r AS (
+        SELECT a.* FROM pg_roles a WHERE a.rolname = check_role.role
+    ), findings (n, severity, finding, advice) AS (
+        SELECT 0, 'error', format('role %L does not exist', check_role.role), format('CREATE ROLE %I NOLOGIN;', check_role.role)
+        WHERE NOT EXISTS (SELECT FROM r)
+        UNION ALL
+        SELECT 1, 'error', 'is a superuser: nothing confines it', format('ALTER ROLE %I NOSUPERUSER;', r.rolname) FROM r WHERE r.rolsuper
+        UNION ALL
+        SELECT 1, 'error', 'bypasses row-level security', format('ALTER ROLE %I NOBYPASSRLS;', r.rolname) FROM r WHERE r.rolbypassrls
+        UNION ALL
+        SELECT 1, 'error', 'may create roles', format('ALTER ROLE %I NOCREATEROLE;', r.rolname) FROM r WHERE r.rolcreaterole
+        UNION ALL
+        SELECT 1, 'error', 'may replicate', format('ALTER ROLE %I NOREPLICATION;', r.rolname) FROM r WHERE r.rolreplication
+        UNION ALL
+        SELECT 1, 'error', format('is a member of %I, which reaches outside the database', p.rolname),
+               format('REVOKE %I FROM %I;', p.rolname, r.rolname)
+        FROM r, pg_roles p
+        WHERE p.rolname IN ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'pg_signal_backend')
+          AND NOT r.rolsuper AND pg_has_role(r.oid, p.oid, 'MEMBER')
+        UNION ALL
+        SELECT 2, 'warning', format('may grant role %I to others (ADMIN OPTION)', g.rolname),
+               format('REVOKE ADMIN OPTION FOR %I FROM %I;', g.rolname, r.rolname)
+        FROM r JOIN pg_auth_members m ON m.member = r.oid AND m.admin_option JOIN pg_roles g ON g.oid = m.roleid
+        UNION ALL
+        SELECT 2, 'warning', 'can log in with a password: whoever knows it is outside the sandbox', format('ALTER ROLE %I NOLOGIN;', r.rolname)
+        FROM r WHERE r.rolcanlogin AND NOT r.rolsuper
+        UNION ALL
+        SELECT 2, 'warning', 'may create schemas and extensions in this database',
+               format('REVOKE CREATE ON DATABASE %I FROM %I;', current_database(), r.rolname)
+        FROM r WHERE NOT r.rolsuper AND has_database_privilege(r.oid, current_database(), 'CREATE')
+        UNION ALL
+        SELECT 4, 'notice', 'may create temporary objects (a tool call may not; a session of the role may)',
+               format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC;', current_database())
+        FROM r WHERE NOT r.rolsuper AND has_database_privilege(r.oid, current_database(), 'TEMPORARY')
+        UNION ALL
+        SELECT 2, 'warning', format('may create objects in schema %I, where others may find them', n.nspname),
+               format('REVOKE CREATE ON SCHEMA %I FROM %I;', n.nspname, r.rolname)
+        FROM r, pg_namespace n
+        WHERE NOT r.rolsuper AND n.nspname !~ '^pg_' AND n.nspowner <> r.oid AND has_schema_privilege(r.oid, n.oid, 'CREATE')
+        UNION ALL
+        SELECT 3, 'warning', format('owns %s: code of its triggers, defaults, policies and checks runs with the rights of whoever uses it', o.what),
+               'Give the objects to a role that no tool runs as.'
+        FROM r, LATERAL (
+            SELECT format('%s tables, views or sequences', count(*)) AS what FROM pg_class c WHERE c.relowner = r.oid HAVING count(*) > 0
+            UNION ALL
+            SELECT format('%s functions', count(*)) FROM pg_proc p WHERE p.proowner = r.oid HAVING count(*) > 0
+        ) o
+        WHERE NOT r.rolsuper
+        UNION ALL
+        SELECT 3, 'warning', format('may put triggers on %s tables of others', count(*)), format('REVOKE TRIGGER ON … FROM %I;', (SELECT q.rolname FROM r q))
+        FROM r, pg_class c
+        WHERE c.relkind IN ('r', 'p', 'v', 'f') AND c.relowner <> r.oid AND NOT r.rolsuper
+          AND c.relnamespace NOT IN (SELECT n.oid FROM pg_namespace n WHERE n.nspname ~ '^pg_' OR n.nspname = 'information_schema')
+          AND has_table_privilege(r.oid, c.oid, 'TRIGGER')
+        HAVING count(*) > 0
+        UNION ALL
+        SELECT 3, 'warning', format('may call %s, which reaches other servers or files', f.oid::regprocedure),
+               format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC;', f.oid::regprocedure)
+        FROM r, pg_proc f
+        WHERE NOT r.rolsuper AND f.prolang IN (SELECT l.oid FROM pg_language l WHERE l.lanname IN ('c', 'internal'))
+          AND f.prosrc ~ '^(dblink|lo_|be_lo_(import|export)|pg_read_(binary_)?file|pg_ls_dir|postgres_fdw_disconnect)'
+          AND has_function_privilege(r.oid, f.oid, 'EXECUTE') AND f.prosrc !~ '^dblink_(get_|is_|error|fdw)' AND f.proname <> 'pg_read_file_old'
+    )
+    SELECT f.severity, f.finding, f.advice FROM findings f ORDER BY f.n, f.finding;
+END;
+COMMENT ON FUNCTION aidb_internal.check_role(text) IS 'Behind aidb.check_role.';
+REVOKE ALL ON FUNCTION aidb_internal.check_role(text) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb.check_role(role text)
+RETURNS TABLE (severity text, finding text, advice text)
+LANGUAGE c STABLE
+AS 'MODULE_PATHNAME', 'aidb_owner_call';
+COMMENT ON FUNCTION aidb.check_role(text) IS
+    'What makes a role a poor choice for tools to run as: one row for each finding, worst first (error: tools are refused; warning: it could plant code for others, or reach outside; notice: good to know), with the statement that mends it. No rows: nothing was found. Privileges: aidb_governance, aidb_auditor.';
+REVOKE ALL ON FUNCTION aidb.check_role(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.check_role(text) TO aidb_governance, aidb_auditor;
+
+CREATE OR REPLACE FUNCTION aidb_internal.check_purpose(name text)
+RETURNS TABLE (severity text, agent text, tool text, finding text, advice text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH p AS (
+        SELECT q.*, r.oid AS role_now FROM aidb_internal.purpose_registry q LEFT JOIN pg_roles r ON r.rolname = q.role
+        WHERE q.name = check_purpose.name
+    ), findings (n, severity, agent, tool, finding, advice) AS (
+        SELECT 0, 'error', NULL::text, NULL::text, format('purpose %L is not registered', check_purpose.name), 'Call aidb.create_purpose.'
+        WHERE NOT EXISTS (SELECT FROM p)
+        UNION ALL
+        SELECT 0, 'error', NULL, NULL, format('purpose %L has been retired', p.name), 'aidb.create_purpose revives it.' FROM p WHERE p.deleted_at IS NOT NULL
+        UNION ALL
+        SELECT 1, 'error', NULL, NULL, format('role %L is not the one that the purpose was set to: it was dropped and created anew', p.role),
+               format('SELECT aidb.update_purpose(%L, role => %L);', p.name, p.role)
+        FROM p WHERE p.role_oid IS NOT NULL AND p.role_now IS NOT NULL AND p.role_oid::oid <> p.role_now
+        UNION ALL
+        SELECT 2, c.severity, NULL, NULL, format('role %I: %s', p.role, c.finding), c.advice
+        FROM p, aidb_internal.check_role(p.role) c
+        WHERE NOT (p.allow_elevated AND c.severity = 'error' AND p.role_now IS NOT NULL)
+        UNION ALL
+        SELECT 3, 'warning', NULL, NULL, format('role %I has no members: only superusers may call agents with this purpose', p.role),
+               format('GRANT %I TO …;', p.role)
+        FROM p WHERE p.role_now IS NOT NULL AND NOT EXISTS (SELECT FROM pg_auth_members m WHERE m.roleid = p.role_now)
+        UNION ALL
+        SELECT 4, 'notice', NULL, NULL, 'no agent has this purpose', NULL
+        FROM p WHERE NOT EXISTS (SELECT FROM aidb_internal.agents a WHERE a.purpose = p.name)
+        UNION ALL
+        SELECT 5, 'error', a.name, t.name, format('role %I may not use tool %s', p.role, t.name),
+               format('GRANT EXECUTE ON FUNCTION %s TO %I;', t.function, p.role)
+        FROM p
+        JOIN aidb_internal.agents a ON a.purpose = p.name
+        JOIN aidb_internal.native_tools t ON t.name = ANY (a.tools) AND t.name <> 'sleep'
+        WHERE p.role_now IS NOT NULL AND NOT has_function_privilege(p.role_now, t.function::regprocedure, 'EXECUTE')
+        UNION ALL
+        SELECT 5, 'error', a.name, u.name, format('tool %s does not exist', u.name), format('Remove it with aidb.update_agent(%L, tools => …).', a.name)
+        FROM p
+        JOIN aidb_internal.agents a ON a.purpose = p.name
+        CROSS JOIN LATERAL unnest(a.tools) AS u (name)
+        WHERE NOT EXISTS (SELECT FROM aidb_internal.native_tools t WHERE t.name = u.name)
+    )
+    SELECT f.severity, f.agent, f.tool, f.finding, f.advice FROM findings f ORDER BY f.n, f.agent, f.tool, f.finding;
+END;
+COMMENT ON FUNCTION aidb_internal.check_purpose(text) IS 'Behind aidb.check_purpose.';
+REVOKE ALL ON FUNCTION aidb_internal.check_purpose(text) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb.check_purpose(name text)
+RETURNS TABLE (severity text, agent text, tool text, finding text, advice text)
+LANGUAGE c STABLE
+AS 'MODULE_PATHNAME', 'aidb_owner_call';
+COMMENT ON FUNCTION aidb.check_purpose(text) IS
+    'What a purpose still lacks: for each tool of each agent that carries it the GRANT that is missing, and what aidb.check_role says of its role. advice is the statement that mends a finding. No rows: nothing was found. Privileges on tables are not looked at: run_sql_query and execute_sql may touch any. Privileges: aidb_governance, aidb_auditor, aidb_users.';
+REVOKE ALL ON FUNCTION aidb.check_purpose(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.check_purpose(text) TO aidb_governance, aidb_auditor, aidb_users;
+
+CREATE OR REPLACE FUNCTION aidb_internal.explain_agent(name text)
+RETURNS TABLE (tool text, read_only boolean, runs_as text, allowed boolean, reason text)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    a aidb_internal.agents;
+    p aidb_internal.purpose_registry;
+    caller constant text := aidb_internal.caller();
+    caller_is_superuser constant boolean := (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = caller);
+    acting text := caller;
+    refusal text;
+BEGIN
+    SELECT * INTO a FROM aidb_internal.agents g WHERE g.name = explain_agent.name;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'agent % not found', aidb_internal.quoted(explain_agent.name) USING ERRCODE = 'undefined_object';
+    END IF;
+    IF a.purpose IS NOT NULL THEN
+        SELECT * INTO p FROM aidb_internal.purpose_registry q WHERE q.name = a.purpose;
+        acting := p.role;
+        refusal := CASE
+            WHEN NOT FOUND THEN format('purpose ''%s'' is not registered', a.purpose)
+            WHEN p.deleted_at IS NOT NULL THEN format('purpose ''%s'' has been retired', a.purpose)
+            WHEN NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = p.role) THEN format('role ''%s'' does not exist', p.role)
+            WHEN p.role_oid IS NOT NULL AND p.role_oid::oid <> (SELECT r.oid FROM pg_roles r WHERE r.rolname = p.role)
+                THEN format('role ''%s'' is not the one that the purpose was set to', p.role)
+            WHEN NOT pg_has_role(caller, p.role, 'MEMBER') THEN format('current user is not a member of role ''%s''', p.role)
+            WHEN NOT p.allow_elevated THEN (SELECT format('role ''%s'' %s', p.role, c.finding) FROM aidb_internal.check_role(p.role) c WHERE c.severity = 'error' LIMIT 1)
+        END;
+    END IF;
+    IF NOT a.enabled THEN
+        refusal := format('agent ''%s'' is disabled', a.name);
+    ELSIF NOT EXISTS (SELECT FROM aidb_internal.models m WHERE m.name = a.model) THEN
+        refusal := format('Model not found: %s', a.model);
+    END IF;
+    RETURN QUERY
+    SELECT u.name, t.read_only, acting, why.reason IS NULL, why.reason
+    FROM unnest(array_append(a.tools, 'sleep')) WITH ORDINALITY AS u (name, n)
+    LEFT JOIN aidb_internal.native_tools t ON t.name = u.name
+    CROSS JOIN LATERAL (SELECT CASE
+        WHEN refusal IS NOT NULL THEN refusal
+        WHEN t.name IS NULL THEN 'the tool does not exist'
+        WHEN u.name = 'sleep' THEN NULL
+        WHEN u.name = 'execute_sql' AND a.purpose IS NULL THEN 'execute_sql needs an agent with a purpose'
+        WHEN NOT has_function_privilege(acting, t.function::regprocedure, 'EXECUTE')
+            THEN format('GRANT EXECUTE ON FUNCTION %s TO %I;', t.function, acting)
+        WHEN a.purpose IS NULL AND caller_is_superuser AND NOT t.read_only
+             AND NOT coalesce(current_setting('aidb.allow_superuser_tools', true)::boolean, false)
+            THEN 'tools that write do not run as a superuser'
+    END) AS why (reason)
+    ORDER BY u.n;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.explain_agent(text) IS 'Behind aidb.explain_agent.';
+REVOKE ALL ON FUNCTION aidb_internal.explain_agent(text) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb.explain_agent(name text)
+RETURNS TABLE (tool text, read_only boolean, runs_as text, allowed boolean, reason text)
+LANGUAGE c STABLE
+AS 'MODULE_PATHNAME', 'aidb_owner_call';
+COMMENT ON FUNCTION aidb.explain_agent(text) IS
+    'What an agent''s tools would run as if the present user called it now, and whether they may: one row a tool; reason says what is missing. Nothing is run, and privileges on tables are not looked at. Raises 42704 when there is no such agent. Privileges: aidb_users, aidb_governance, aidb_auditor.';
+REVOKE ALL ON FUNCTION aidb.explain_agent(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.explain_agent(text) TO aidb_users, aidb_governance, aidb_auditor;
