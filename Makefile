@@ -90,6 +90,7 @@ script: aidb.control $(SQL_PIECES) sql/pieces.mk
 install: all ## put them where the server of PG_CONFIG looks (with sudo when that needs it)
 	@lib="$(DESTDIR)$(pkglibdir)" ext="$(DESTDIR)$(extensiondir)"; \
 	as=; for d in "$$lib" "$$ext"; do mkdir -p "$$d" 2>/dev/null && [ -w "$$d" ] || as=sudo; done; \
+	[ -z "$$as" ] || command -v sudo >/dev/null || { echo "cannot write to $$lib and there is no sudo: make install as root" >&2; exit 1; }; \
 	$$as install -d "$$lib" "$$ext"; \
 	$$as install -m 755 build/aidb.so build/aidb_go.so "$$lib/"; \
 	$$as install -m 644 aidb.control $(SQL_SCRIPT) $(wildcard build/aidb--*--*.sql) "$$ext/"; \

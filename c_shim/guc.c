@@ -9,6 +9,8 @@
 
 #include <limits.h>
 
+#include "commands/dbcommands.h"
+
 int			aidb_max_tool_rows = 100;
 int			aidb_max_tool_bytes = 256 * 1024;
 int			aidb_tool_timeout = 10000;
@@ -29,7 +31,16 @@ static int	max_model_bytes = 8 * 1024 * 1024;
 static int	memory_limit_mb = 96;
 static int	model_retries = 3;
 static char *no_proxy = NULL;
+static int	otel_client = 0;
 static char *principal = NULL;
+
+/* The values are their places in the table. */
+static const struct config_enum_entry otel_clients[] = {
+	{"noop", 0, false},
+	{"database", 1, false},
+	{"log", 2, false},
+	{NULL, 0, false}
+};
 
 static void
 define_bool(const char *name, const char *text, bool *value, GucContext context)
@@ -92,6 +103,9 @@ aidb_define_settings(void)
 	define_string("aidb.no_proxy",
 				  "Hosts that are connected to without the proxy; empty: NO_PROXY of the server's environment.",
 				  &no_proxy, "", PGC_SUSET);
+	DefineCustomEnumVariable("aidb.otel_client",
+							 "Where OpenTelemetry spans go: nowhere, to aidb_otel.traces, or to the server's log.",
+							 NULL, &otel_client, 0, otel_clients, PGC_SUSET, 0, NULL, NULL, NULL);
 	define_string("aidb.principal",
 				  "The end user on whose behalf the application calls; empty: the caller's role. Keeps people behind one role apart.",
 				  &principal, "", PGC_USERSET);
@@ -145,5 +159,9 @@ aidb_config_fields(StringInfo buf)
 	put(buf, "max_tool_rows", psprintf("%d", aidb_max_tool_rows));
 	put(buf, "memory_limit_mb", psprintf("%d", memory_limit_mb));
 	put(buf, "model_retries", psprintf("%d", model_retries));
+	put(buf, "otel_client", otel_clients[otel_client].name);
+	put(buf, "database_name", get_database_name(MyDatabaseId));
+	put(buf, "database_oid", psprintf("%u", MyDatabaseId));
+	put(buf, "session_id", psprintf("%lx.%x", (long) MyStartTime, MyProcPid));
 	put(buf, "tool_timeout_ms", psprintf("%d", aidb_tool_timeout));
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"aidb/extension/internal/agent"
+	"aidb/extension/internal/decision"
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/model/openai"
 	"aidb/extension/internal/pgstore"
@@ -17,10 +19,21 @@ type models struct {
 	wiring *wiring
 	host   spi.Host
 	store  *pgstore.Store
+	trail  *decision.Trail
 }
 
-// Open implements agent.Models.
+// Open implements agent.Models. That a run may send to a model is one decision, made here and not at each request.
 func (m *models) Open(ctx context.Context, ref agent.ModelRef) (agent.Model, error) {
+	opened, err := m.open(ctx, ref)
+	d := decision.Record{At: time.Now(), Point: decision.ModelCall, Status: decision.Allowed, Object: ref.Name}
+	if fault.Is(err, fault.Privilege) {
+		d.Status, d.Reason, d.SQLState = decision.Denied, decision.EgressDenied, fault.SQLState(err)
+	}
+	m.trail.Add(d)
+	return opened, err
+}
+
+func (m *models) open(ctx context.Context, ref agent.ModelRef) (agent.Model, error) {
 	switch ref.Provider {
 	case "dummy":
 		return m.wiring.dummy.Open(ref)

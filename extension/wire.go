@@ -17,6 +17,7 @@ import (
 	"aidb/extension/internal/pgtool"
 	"aidb/extension/internal/safego"
 	"aidb/extension/internal/spi"
+	"aidb/extension/internal/telemetry"
 )
 
 // wiring joins the core with the adapters. A new provider or function of the SQL API is a line here.
@@ -29,6 +30,8 @@ type wiring struct {
 
 	mu     sync.Mutex
 	limits pgtool.Limits
+	spans  telemetry.Client
+	about  telemetry.Resource
 	broken error // a setting that cannot be used; said by every call that needs it
 }
 
@@ -81,6 +84,8 @@ func (w *wiring) configure(values map[string]string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = err
+	w.spans = telemetry.Client(values["otel_client"])
+	w.about.DatabaseName, w.about.DatabaseOID, w.about.SessionID = values["database_name"], values["database_oid"], values["session_id"]
 	w.limits = pgtool.Limits{
 		Rows: int(number("max_tool_rows")), Bytes: number("max_tool_bytes"),
 		Timeout: time.Duration(number("tool_timeout_ms")) * time.Millisecond,
@@ -112,6 +117,7 @@ type parts struct {
 	models *models
 	runner *pgtool.Runner
 	trail  *decision.Trail
+	began  time.Time
 }
 
 // record writes the decisions that no journal has written. Where nothing can be written, in a read-only transaction
@@ -136,9 +142,9 @@ func (w *wiring) parts(host spi.Host, s spi.Start) (*parts, error) {
 		NewID: agent.UUIDv7{}.New,
 		Base:  decision.Record{Principal: s.Principal, Caller: s.Caller, SessionUser: s.SessionUser, Role: s.Caller},
 	}
-	m := &models{wiring: w, host: host, store: store}
+	m := &models{wiring: w, host: host, store: store, trail: trail}
 	return &parts{
-		host: host, start: s, store: store, models: m, trail: trail,
+		host: host, start: s, store: store, models: m, trail: trail, began: time.Now(),
 		runner: &pgtool.Runner{Host: host, Models: m, Limits: limits, Decisions: trail},
 	}, nil
 }
@@ -173,6 +179,7 @@ func (w *wiring) agentConverse(ctx context.Context, host spi.Host, s spi.Start) 
 	if err := p.record(ctx); err != nil {
 		return 0, nil, err
 	}
+	w.export(ctx, p, call, out)
 	return 3, [][]*string{{out.Message, out.ConversationID, out.Error}}, nil
 }
 

@@ -14,7 +14,8 @@ SQL_INSTALL = \
     sql/install/41_models.sql \
     sql/install/42_purposes.sql \
     sql/install/43_runs.sql \
-    sql/install/44_decisions.sql
+    sql/install/44_decisions.sql \
+    sql/install/45_telemetry.sql
 
 SQL_API = \
     sql/api/10_identity.sql \

@@ -42,6 +42,9 @@ func (t *Trail) Take() []Record {
 	return fresh
 }
 
+// Records returns all records of the run so far.
+func (t *Trail) Records() []Record { return t.records }
+
 // Pending reports whether there are records that were not taken.
 func (t *Trail) Pending() bool { return t.taken < len(t.records) }
 

@@ -113,18 +113,12 @@ func memory(ctx context.Context, c *cluster.Cluster) error {
 	return nil
 }
 
-// settled is a process's private memory in MB once it has stopped changing (the runtime gives memory back a little later).
+// settled is a process's private memory in MB when it has been idle for a while: the Go runtime gives memory back some time
+// after the last call.
 func settled(pid int) float64 {
-	last := private(pid)
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
-		time.Sleep(300 * time.Millisecond) //nolint:forbidigo // a measurement over time, not a wait for a state
-		now := private(pid)
-		if now >= last {
-			return now
-		}
-		last = now
-	}
-	return last
+	const idle = 2 * time.Second
+	time.Sleep(idle)
+	return private(pid)
 }
 
 func private(pid int) float64 {

@@ -1,0 +1,40 @@
+-- Telemetry that stays in the database: spans in OpenTelemetry's form, for viewers that know it. The decision log
+-- (aidb.decisions) is the record; these rows repeat it where aidb.otel_client asks for that.
+CREATE SCHEMA aidb_otel;
+COMMENT ON SCHEMA aidb_otel IS
+    'OpenTelemetry spans of aidb. Written by the extension only; readable by aidb_governance.';
+REVOKE ALL ON SCHEMA aidb_otel FROM PUBLIC;
+-- users too, so that they are told which table they may not read, rather than which schema
+GRANT USAGE ON SCHEMA aidb_otel TO aidb_governance, aidb_users;
+
+CREATE TABLE aidb_otel.traces (
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    payload_json jsonb NOT NULL,
+    trace_id text NOT NULL,
+    span_id text NOT NULL,
+    parent_span_id text,
+    pg_session_id text,
+    gen_ai_conversation_id text,
+    mcp_session_id text,
+    decision_status text,
+    CONSTRAINT traces_pkey PRIMARY KEY (id)
+);
+COMMENT ON TABLE aidb_otel.traces IS
+    'One row a span. payload_json is an OTLP export request (protojson) with that one span.';
+COMMENT ON COLUMN aidb_otel.traces.trace_id IS 'The run: 32 hexadecimal digits.';
+COMMENT ON COLUMN aidb_otel.traces.span_id IS '16 hexadecimal digits.';
+COMMENT ON COLUMN aidb_otel.traces.parent_span_id IS 'NULL for the root of a trace.';
+COMMENT ON COLUMN aidb_otel.traces.pg_session_id IS 'The session, as %c of log_line_prefix has it; root spans only.';
+COMMENT ON COLUMN aidb_otel.traces.mcp_session_id IS 'NULL: no span of a session of the Model Context Protocol is made yet.';
+COMMENT ON COLUMN aidb_otel.traces.decision_status IS 'allowed or denied for spans named purpose_decision, else NULL.';
+REVOKE ALL ON aidb_otel.traces FROM PUBLIC;
+GRANT SELECT ON aidb_otel.traces TO aidb_governance;
+SELECT pg_extension_config_dump('aidb_otel.traces', '');
+SELECT pg_extension_config_dump('aidb_otel.traces_id_seq', '');
+
+CREATE INDEX traces_trace_id_idx ON aidb_otel.traces (trace_id);
+CREATE INDEX traces_pg_session_id_idx ON aidb_otel.traces (pg_session_id) WHERE pg_session_id IS NOT NULL;
+CREATE INDEX traces_gen_ai_conversation_id_idx ON aidb_otel.traces (gen_ai_conversation_id) WHERE gen_ai_conversation_id IS NOT NULL;
+CREATE INDEX traces_mcp_session_id_idx ON aidb_otel.traces (mcp_session_id) WHERE mcp_session_id IS NOT NULL;
+CREATE INDEX traces_decision_status_idx ON aidb_otel.traces (decision_status) WHERE decision_status IS NOT NULL;
