@@ -68,6 +68,7 @@ extern void aidb_raise_from_go(AidbReader *r) __attribute__((noreturn));
 
 /* --- go_load.c: the Go library -------------------------------------------- */
 extern AidbBridge *aidb_go_bridge(void);	/* loads it at first use; raises */
+extern const char *aidb_prefetch_statement(const char *function);	/* NULL: none */
 
 /* --- serve.c: one run, from START to RESULT ------------------------------- */
 typedef struct AidbResult
@@ -151,5 +152,6 @@ extern void aidb_install_plpgsql_plugin(void);
 
 /* --- query.c: our own SQL --------------------------------------------------- */
 extern void aidb_run_queries(AidbReader *r, StringInfo reply, Oid owner);
+extern void aidb_run_query(const char *sql, const char *argument, StringInfo reply, Oid owner);
 
 #endif							/* AIDB_H */

@@ -46,7 +46,7 @@ typedef enum AidbMsgKind
 {
 	/* main thread -> Go: commands */
 	AIDB_CMD_CONFIG = 1,		/* name, value, name, value, ... */
-	AIDB_CMD_START,				/* function, context fields, arguments */
+	AIDB_CMD_START,				/* function, context fields, prefetched rows, arguments */
 	AIDB_CMD_CANCEL,			/* no fields: the run is dead, stop all work */
 
 	/* main thread -> Go: replies */
@@ -56,7 +56,8 @@ typedef enum AidbMsgKind
 	AIDB_REP_ERROR,				/* sqlstate, message, detail, hint, reason */
 
 	/* Go -> main thread */
-	AIDB_REQ_READY = 40,		/* the runtime is up; no fields, run 0 */
+	AIDB_REQ_READY = 40,		/* run 0; function, statement, ...: what to run (with the
+								 * function's first argument, as QUERY) before its START */
 	AIDB_REQ_QUERY,				/* our own SQL, as the extension's owner */
 	AIDB_REQ_TOOL,				/* a tool's SQL, in the sandbox */
 	AIDB_REQ_LOCK,				/* conversation id: serialise its calls */

@@ -33,6 +33,17 @@ static AidbBridge *bridge = NULL;
 static pid_t bridge_pid = 0;
 static char *load_failure = NULL;
 
+/* What to look up before a function starts, as Go said when it became ready. */
+typedef struct Prefetch
+{
+	char	   *function;
+	char	   *statement;
+} Prefetch;
+
+#define MAX_PREFETCH 8
+static Prefetch prefetch[MAX_PREFETCH];
+static int	nprefetch = 0;
+
 static void *
 open_library(const char *path)
 {
@@ -98,6 +109,31 @@ signal_masks_are_safe(int *threads)
 	return safe;
 }
 
+static void
+keep_prefetch(const AidbMsg *m)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	AidbReader	r;
+
+	aidb_read_begin(&r, m);
+	while (r.left >= 2 && nprefetch < MAX_PREFETCH)
+	{
+		prefetch[nprefetch].function = aidb_read_text(&r);
+		prefetch[nprefetch].statement = aidb_read_text(&r);
+		nprefetch++;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+const char *
+aidb_prefetch_statement(const char *function)
+{
+	for (int i = 0; i < nprefetch; i++)
+		if (strcmp(prefetch[i].function, function) == 0)
+			return prefetch[i].statement;
+	return NULL;
+}
+
 /* Waits until the Go runtime says that it is up. */
 static bool
 wait_until_ready(AidbBridge *b)
@@ -111,6 +147,8 @@ wait_until_ready(AidbBridge *b)
 		{
 			bool		ready = m->kind == AIDB_REQ_READY;
 
+			if (ready)
+				keep_prefetch(m);
 			free(m);
 			if (ready)
 				return true;

@@ -93,24 +93,18 @@ put_rows(StringInfo reply, SPITupleTable *table, uint64 nrows)
 		}
 }
 
+/* Runs a statement; its parameters are texts, NULL pointers are NULL. */
 static void
-run_one(AidbReader *r, StringInfo reply)
+run_statement(const char *sql, int64 max_rows, int nargs, char **args, StringInfo reply)
 {
-	char	   *sql = aidb_read_text(r);
-	int64		max_rows = aidb_read_int(r);
-	int			nargs = (int) aidb_read_int(r);
 	Datum		values[MAX_ARGS];
 	char		nulls[MAX_ARGS];
 	int			rc;
 
-	if (nargs < 0 || nargs > MAX_ARGS)
-		elog(ERROR, "statement with %d parameters", nargs);
 	for (int i = 0; i < nargs; i++)
 	{
-		char	   *value = aidb_read_text(r);
-
-		nulls[i] = value ? ' ' : 'n';
-		values[i] = value ? CStringGetTextDatum(value) : (Datum) 0;
+		nulls[i] = args[i] ? ' ' : 'n';
+		values[i] = args[i] ? CStringGetTextDatum(args[i]) : (Datum) 0;
 	}
 	rc = SPI_execute_plan(plan_for(sql, nargs), values, nulls, false, max_rows);
 	if (rc < 0)
@@ -118,6 +112,36 @@ run_one(AidbReader *r, StringInfo reply)
 	put_rows(reply, SPI_tuptable, SPI_processed);
 	if (SPI_tuptable)
 		SPI_freetuptable(SPI_tuptable);
+}
+
+static void
+run_one(AidbReader *r, StringInfo reply)
+{
+	char	   *sql = aidb_read_text(r);
+	int64		max_rows = aidb_read_int(r);
+	int			nargs = (int) aidb_read_int(r);
+	char	   *args[MAX_ARGS];
+
+	if (nargs < 0 || nargs > MAX_ARGS)
+		elog(ERROR, "statement with %d parameters", nargs);
+	for (int i = 0; i < nargs; i++)
+		args[i] = aidb_read_text(r);
+	run_statement(sql, max_rows, nargs, args, reply);
+}
+
+/* One statement with one parameter. */
+void
+aidb_run_query(const char *sql, const char *argument, StringInfo reply, Oid owner)
+{
+	AidbOwnerScope scope;
+	char	   *args[1] = {(char *) argument};
+
+	aidb_enter_owner(&scope, owner);
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	run_statement(sql, 0, 1, args, reply);
+	SPI_finish();
+	aidb_leave_owner(&scope);
 }
 
 /* A batch: the number of statements, then each; the reply has them in order. */

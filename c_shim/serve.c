@@ -87,11 +87,23 @@ send_config_if_changed(AidbBridge *b)
 	pfree(buf.data);
 }
 
-/* function, caller, session user, principal, superuser, recovery, read-only transaction; then the arguments */
+/*
+ * function, caller, session user, principal, superuser, recovery, read-only
+ * transaction, prefetched rows; then the arguments
+ */
 static void
 send_start(AidbBridge *b, const char *function, int nargs, char **args)
 {
+	const char *statement = aidb_prefetch_statement(function);
+	StringInfoData rows;
 	StringInfoData buf;
+
+	if (statement)
+	{
+		initStringInfo(&rows);
+		aidb_fields_begin(&rows);
+		aidb_run_query(statement, nargs > 0 ? args[0] : NULL, &rows, run.owner);
+	}
 
 	initStringInfo(&buf);
 	aidb_fields_begin(&buf);
@@ -102,6 +114,7 @@ send_start(AidbBridge *b, const char *function, int nargs, char **args)
 	aidb_fields_bool(&buf, superuser());
 	aidb_fields_bool(&buf, RecoveryInProgress());
 	aidb_fields_bool(&buf, XactReadOnly);
+	aidb_fields_put(&buf, statement ? rows.data : NULL, statement ? rows.len : 0);
 	for (int i = 0; i < nargs; i++)
 		aidb_fields_text(&buf, args[i]);
 	send_message(b, &b->commands, AIDB_CMD_START, run.id, 0, &buf);

@@ -61,7 +61,12 @@ func (l *library) finished() {
 // dispatch hands out the messages of the main thread for the life of the process.
 func (l *library) dispatch() {
 	wake := wakeUps()
-	_ = sendRequest(seam.ReqReady, 0, 0, new(seam.Writer).Body()) // without it the main thread reports that Go did not start
+	var ready seam.Writer
+	for function, statement := range prefetch {
+		ready.Text(function)
+		ready.Text(statement)
+	}
+	_ = sendRequest(seam.ReqReady, 0, 0, ready.Body()) // without it the main thread reports that Go did not start
 	var count [8]byte
 	for {
 		if _, err := wake.Read(count[:]); err != nil {

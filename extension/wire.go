@@ -52,6 +52,9 @@ var functions = map[string]func(*wiring, context.Context, spi.Host, spi.Start) (
 	"test_go":             (*wiring).testHook,
 }
 
+// prefetch is what the main thread looks up before a function starts, so that its first question needs no round trip.
+var prefetch = map[string]string{"agent_converse": pgstore.AgentSQL}
+
 func (w *wiring) handle(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {
 	f, ok := functions[s.Function]
 	if !ok {
@@ -138,6 +141,9 @@ func (w *wiring) parts(host spi.Host, s spi.Start) (*parts, error) {
 		return nil, err
 	}
 	store := pgstore.New(host, &w.natives)
+	if s.Prefetched != nil {
+		store.Prefetched(stringArg(s, 0), *s.Prefetched)
+	}
 	trail := &decision.Trail{
 		NewID: agent.UUIDv7{}.New,
 		Base:  decision.Record{Principal: s.Principal, Caller: s.Caller, SessionUser: s.SessionUser, Role: s.Caller},

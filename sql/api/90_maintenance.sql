@@ -25,7 +25,7 @@ BEGIN
     -- what a deleted agent's tasks have left
     WITH old AS (
         DELETE FROM aidb_internal.action_log l
-        WHERE l.id IN (SELECT q.id FROM aidb_internal.action_log q WHERE q.created_at < border LIMIT batch)
+        WHERE l.ctid = ANY (ARRAY(SELECT q.ctid FROM aidb_internal.action_log q WHERE q.created_at < border LIMIT batch))
         RETURNING l.id
     )
     SELECT count(*) INTO more FROM old;

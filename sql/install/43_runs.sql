@@ -87,8 +87,7 @@ CREATE TABLE aidb_internal.action_log (
     created_at timestamptz NOT NULL,
     completed_at timestamptz,
     caller text NOT NULL,
-    principal text NOT NULL,
-    CONSTRAINT action_log_pkey PRIMARY KEY (id)
+    principal text NOT NULL
 );
 COMMENT ON TABLE aidb_internal.action_log IS
     'One row for each step of a task, in the order created_at, id. Nobody but the extension may insert, and nobody may update or delete. aidb_users see the rows of their own calls, aidb_auditor all.';
@@ -118,6 +117,8 @@ SELECT pg_extension_config_dump('aidb_internal.action_log', '');
 
 -- A dozen rows are written for each call, so an index must earn its place. Ids are made in the order of time, which
 -- keeps every insert at the right end of each of these.
+-- Ids are unique by how they are made; only those of messages are looked for (aidb.get_message).
+CREATE UNIQUE INDEX action_log_message_idx ON aidb_internal.action_log (id) WHERE action_type IN ('user_prompt', 'answer');
 CREATE INDEX action_log_conversation_idx ON aidb_internal.action_log (conversation_id, created_at, id);
 CREATE INDEX action_log_task_idx ON aidb_internal.action_log (task_id);
 

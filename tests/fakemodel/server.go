@@ -94,6 +94,18 @@ func (s *Server) Requests(model string) []Request {
 	return out
 }
 
+// Saw says whether a request of that model with that prompt has arrived.
+func (s *Server) Saw(model, prompt string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.requests) - 1; i >= 0; i-- { // mostly asked about the newest
+		if s.requests[i].Model == model && s.requests[i].LastUser() == prompt {
+			return true
+		}
+	}
+	return false
+}
+
 // Served is how many requests arrived, recorded or not.
 func (s *Server) Served() int { s.mu.Lock(); defer s.mu.Unlock(); return s.count }
 

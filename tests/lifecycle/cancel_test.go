@@ -66,17 +66,24 @@ func TestStatementTimeout_InATool(t *testing.T) {
 
 	var c tally
 	share(n, func(s, i int) {
-		start := time.Now()
-		o, err := servertest.Ask(within(t), conns[s], "waiter_s", "wait")
-		if servertest.State(err) != "57014" {
-			c.lost("%d: %v %v", i, o, err)
-			return
+		// The time may be over before the tool runs (the first call of a session loads Go): such a call does not count, and
+		// is made again. The model answers at once, so a call that it has seen spent its time in the tool.
+		for attempt := range 20 {
+			prompt := fmt.Sprintf("wait %d.%d", i, attempt)
+			start := time.Now()
+			o, err := servertest.Ask(within(t), conns[s], "waiter_s", prompt)
+			if servertest.State(err) != "57014" {
+				c.lost("%d: %v %v", i, o, err)
+				return
+			}
+			if server.Model.Saw("waiter_s", prompt) {
+				c.ok(time.Since(start))
+				return
+			}
 		}
-		c.ok(time.Since(start))
+		c.lost("%d: the tool was never reached", i)
 	})
 	c.settle(t, server, n)
-	// The model answers at once, so a call that got as far as its one request spent its time in the tool.
-	require.Len(t, server.Model.Requests("waiter_s"), n)
 }
 
 func TestLockTimeout_InATool(t *testing.T) {

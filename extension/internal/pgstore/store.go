@@ -67,14 +67,22 @@ type Store struct {
 	links int
 	head  []byte
 	begun bool
+
+	ahead     *spi.Rows // an agent's row that came with the start of the run
+	aheadName string
 }
 
 // New returns a store that reads through host.
 func New(host Host, natives *Natives) *Store { return &Store{host: host, natives: natives} }
 
-// An agent with its purpose and its model in one row. The provider is the one whose implementation answers:
+// Prefetched gives the store the result of AgentSQL for an agent.
+func (s *Store) Prefetched(name string, rows spi.Rows) { s.ahead, s.aheadName = &rows, name }
+
+// AgentSQL is an agent with its purpose and its model in one row. The provider is the one whose implementation answers:
 // 'completions' is an older name of another.
-const agentSQL = `
+//
+// The main thread runs it before agent_converse starts (see bridge.h, READY).
+const AgentSQL = `
 SELECT a.id, a.name, a.instructions, a.model, a.purpose,
        to_jsonb(a.delegates), to_jsonb(a.tools), a.output_type,
        a.input_token_budget, a.output_token_budget, a.max_iterations, a.timeout_seconds,
@@ -92,18 +100,9 @@ WHERE a.name = $1`
 // Agent implements agent.Store. It also loads the agent's model and purpose, and the native tools if this process
 // does not know them yet.
 func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, error) {
-	statements := []spi.Statement{{SQL: agentSQL, Args: []any{name}}}
-	if s.natives.known() == nil {
-		statements = append(statements, spi.Statement{SQL: nativesSQL})
-	}
-	rows, err := s.host.Batch(ctx, statements...)
+	rows, err := s.agentRow(ctx, name)
 	if err != nil {
 		return nil, err
-	}
-	if len(rows) > 1 {
-		if err := s.natives.keep(rows[1]); err != nil {
-			return nil, err
-		}
 	}
 	r, ok := firstRow(rows)
 	if !ok {
@@ -139,6 +138,25 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 		return nil, modelErr
 	}
 	return d, nil
+}
+
+// agentRow returns the agent's row: the one that came with the run's start, or it is asked for.
+func (s *Store) agentRow(ctx context.Context, name string) ([]spi.Rows, error) {
+	if s.ahead != nil && s.aheadName == name {
+		return []spi.Rows{*s.ahead}, nil
+	}
+	statements := []spi.Statement{{SQL: AgentSQL, Args: []any{name}}}
+	if s.natives.known() == nil {
+		statements = append(statements, spi.Statement{SQL: nativesSQL})
+	}
+	rows, err := s.host.Batch(ctx, statements...)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) > 1 {
+		err = s.natives.keep(rows[1])
+	}
+	return rows, err
 }
 
 // Tools returns the definitions of the tools, in the order of the names. A name that no tool has is left out.

@@ -21,7 +21,8 @@ type Start struct {
 	Principal   string // aidb.principal, else Caller
 	Superuser   bool
 	InRecovery  bool
-	ReadOnly    bool // the transaction is read-only
+	ReadOnly    bool  // the transaction is read-only
+	Prefetched  *Rows // of the statement that goes with the function, nil if none does
 	Args        []*string
 }
 
@@ -82,6 +83,10 @@ func (rs *Runs) start(m seam.Message) {
 	s := Start{
 		Function: r.Text(), Caller: r.Text(), SessionUser: r.Text(), Principal: r.Text(),
 		Superuser: r.Bool(), InRecovery: r.Bool(), ReadOnly: r.Bool(),
+	}
+	if body, ok := r.Raw(); ok {
+		rows := readRows(seam.NewReader(body))
+		s.Prefetched = &rows
 	}
 	for r.Left() > 0 && r.Err() == nil {
 		s.Args = append(s.Args, r.Optional())

@@ -11,11 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// argument is one input argument of a function.
+// argument is one argument of a function, or a column of its result.
 type argument struct {
 	Name, Type string
 	Default    string // "" is none
-	Mode       string // i, v (variadic), …
+	Mode       string // i (in), v (variadic), t (column of the result)
 }
 
 // function is one function of schema aidb.
@@ -23,7 +23,7 @@ type function struct {
 	Name, Result, Comment, Symbol string
 	Volatile                      bool
 	Granted                       []string
-	Args                          []argument
+	Args, Columns                 []argument
 }
 
 const functionsSQL = `
@@ -37,7 +37,7 @@ const argumentsSQL = `
 SELECT coalesce(p.proargnames[n], '$' || n), format_type(t, NULL), coalesce(pg_get_function_arg_default(p.oid, n::int), ''),
        coalesce(p.proargmodes[n]::text, 'i')
 FROM pg_proc p, unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) WITH ORDINALITY u (t, n)
-WHERE p.oid = $1 AND coalesce(p.proargmodes[n]::text, 'i') IN ('i', 'b', 'v') ORDER BY n`
+WHERE p.oid = $1 ORDER BY n`
 
 func loadFunctions(ctx context.Context, conn *pgx.Conn) ([]function, error) {
 	rows, err := conn.Query(ctx, functionsSQL)
@@ -60,8 +60,16 @@ func loadFunctions(ctx context.Context, conn *pgx.Conn) ([]function, error) {
 		if err != nil {
 			return nil, err
 		}
-		if list[i].Args, err = pgx.CollectRows(rows, pgx.RowToStructByPos[argument]); err != nil {
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[argument])
+		if err != nil {
 			return nil, fmt.Errorf("reading the arguments of %s: %w", list[i].Name, err)
+		}
+		for _, a := range all {
+			if a.Mode == "t" || a.Mode == "o" {
+				list[i].Columns = append(list[i].Columns, a)
+				continue
+			}
+			list[i].Args = append(list[i].Args, a)
 		}
 	}
 	return list, nil

@@ -142,18 +142,20 @@ func writeFunction(b *strings.Builder, f function, e example) {
 			fmt.Fprintf(b, "- %s\n", a)
 		}
 	}
-	b.WriteString("\n")
-	if entry.errors != "" {
-		fmt.Fprintf(b, "*Errors:* %s  \n", entry.errors)
+	if len(entry.columns) > 0 {
+		fmt.Fprintf(b, "\nReturned columns: %s\n", strings.Join(entry.columns, " "))
 	}
-	fmt.Fprintf(b, "*Privileges:* EXECUTE for %s.", names(f.Granted))
+	if entry.errors != "" {
+		fmt.Fprintf(b, "\n*Errors:* %s\n", entry.errors)
+	}
+	fmt.Fprintf(b, "\n*Privileges:* EXECUTE for %s.", names(f.Granted))
 	if entry.privileges != "" {
 		fmt.Fprintf(b, " %s", entry.privileges)
 	}
-	b.WriteString("\n")
 	if f.Symbol == "aidb_go_call" || (f.Symbol == "aidb_owner_call" && f.Volatile) {
-		b.WriteString("Cannot be called from inside a tool call.\n")
+		b.WriteString(" Cannot be called from inside a tool call.")
 	}
+	b.WriteString("\n")
 	writeExample(b, e)
 }
 
@@ -208,11 +210,11 @@ func signature(f function) string {
 // entry is a comment taken apart: comments are written so that the parts can be told.
 type entry struct {
 	text, errors, privileges string
-	arguments                []string
+	arguments, columns       []string
 }
 
-// explain sorts the sentences of a function's comment: "name: …" and "name, other: …" are about arguments, "Raises …" about
-// errors, "Privileges: …" is the last.
+// explain sorts the sentences of a function's comment: "name: …" and "name, other: …" are about arguments or result columns,
+// "Raises …" about errors, "Privileges: …" is the last.
 func explain(f function) entry {
 	var e entry
 	comment := f.Comment
@@ -220,14 +222,21 @@ func explain(f function) entry {
 		rest := strings.TrimSuffix(strings.TrimSpace(comment[at+len("Privileges: "):]), ".")
 		comment = strings.TrimSpace(comment[:at])
 		// The grants come from the catalog; what the comment says besides them is kept.
-		if plain := strings.Join(f.Granted, " and "); rest != plain && rest != strings.Join(f.Granted, ", ") {
+		for _, r := range f.Granted {
+			rest = strings.TrimLeft(strings.TrimPrefix(rest, r), ",; ")
+		}
+		if rest != "" {
 			e.privileges = capital(rest) + "."
 		}
 	}
 	var text []string
 	for _, s := range sentences(comment) {
-		if about, rest, ok := aboutArguments(s, f.Args); ok {
+		if about, rest, ok := aboutNames(s, f.Args); ok {
 			e.arguments = append(e.arguments, about+": "+rest)
+			continue
+		}
+		if about, rest, ok := aboutNames(s, f.Columns); ok {
+			e.columns = append(e.columns, about+": "+rest)
 			continue
 		}
 		if strings.HasPrefix(s, "Raises ") {
@@ -257,7 +266,7 @@ func sentences(s string) []string {
 
 var subject = regexp.MustCompile(`^([a-z_]+(?:, [a-z_]+)*)( \([a-z ]+\))?: `)
 
-func aboutArguments(s string, args []argument) (about, rest string, ok bool) {
+func aboutNames(s string, args []argument) (about, rest string, ok bool) {
 	m := subject.FindStringSubmatch(s)
 	if m == nil {
 		return "", "", false

@@ -1,0 +1,239 @@
+-- The examples of docs/reference/functions.md, tools.md and views.md: one session of psql, run from top to bottom in a
+-- database of its own. The part called "-" is not shown. Nothing in an output may differ from run to run but ids, which
+-- are replaced: so no times, and ORDER BY where there are rows.
+
+-- example: -
+CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL UNIQUE);
+CREATE TABLE orders (id int PRIMARY KEY, customer_id int NOT NULL REFERENCES customers, total numeric(8,2) NOT NULL CHECK (total > 0));
+COMMENT ON TABLE orders IS 'One row an order';
+COMMENT ON COLUMN orders.total IS 'Paid, in euros';
+INSERT INTO customers VALUES (1, 'Ada'), (2, 'Bela');
+INSERT INTO orders VALUES (1, 1, 19.90), (2, 2, 42.00), (3, 1, 7.50);
+CREATE ROLE support_reader NOLOGIN;
+GRANT SELECT ON customers, orders TO support_reader;
+CREATE ROLE carol LOGIN IN ROLE aidb_users, support_reader;
+CREATE ROLE gwen LOGIN IN ROLE aidb_governance, aidb_users;
+SET ROLE carol;
+
+-- example: aidb.create_model
+SELECT aidb.create_model('scripted', 'dummy', '{"scope": "call", "responses": [
+    {"tool_calls": [{"name": "run_sql_query", "arguments": {"query": "SELECT sum(total) FROM orders"}}]},
+    {"response": "You asked: ${prompt} The orders come to 69.40."}]}');
+SELECT aidb.create_model('gpt', 'openai_completions', aidb.completions_config('gpt-5-mini'),
+    credentials_env => 'AIDB_OPENAI_KEY', validate => false);
+
+-- example: aidb.validate_model
+SELECT aidb.validate_model('scripted');
+
+-- example: aidb.get_model
+SELECT * FROM aidb.get_model('gpt');
+
+-- example: aidb.list_models
+SELECT name, provider, functions FROM aidb.list_models();
+
+-- example: aidb.generate_text
+SELECT aidb.create_model('echo', 'dummy', '{"responses": [{"response": "I heard: ${prompt}"}]}');
+SELECT aidb.generate_text('echo', 'hello');
+
+-- example: aidb.generate_text_batch
+SELECT * FROM aidb.generate_text_batch('echo', ARRAY['one', NULL, 'three']);
+
+-- example: aidb.create_agent
+SELECT * FROM aidb.create_agent('analyst', 'You answer questions about orders.', 'scripted',
+    tools => ARRAY['run_sql_query'], max_iterations => 10, timeout => 60);
+SELECT * FROM aidb.create_agent('analyst', 'Another one.', 'scripted');
+
+-- example: aidb.agent_converse
+SELECT message, error FROM aidb.agent_converse('analyst', 'What did we sell?', debug => true);
+SELECT message, error FROM aidb.agent_converse('nobody', 'What did we sell?');
+
+-- example: aidb.start_agent_session
+SELECT conversation_id FROM aidb.start_agent_session('analyst') \gset
+SELECT message FROM aidb.agent_converse('analyst', 'First.', conversation_id => :'conversation_id');
+SELECT message FROM aidb.agent_converse('analyst', 'Second.', conversation_id => :'conversation_id');
+
+-- example: aidb.get_conversation
+SELECT role, sender_id, contents FROM aidb.get_conversation(:'conversation_id');
+
+-- example: aidb.get_message
+SELECT message, error FROM aidb.get_message(
+    (SELECT message_id FROM aidb.get_conversation(:'conversation_id') LIMIT 1));
+SELECT message, error FROM aidb.get_message('17');
+
+-- example: aidb.conversations
+SELECT a.name AS agent, c.status, c.message_count FROM aidb.conversations c
+JOIN aidb.agents a ON a.id = c.agent_id ORDER BY c.created_at;
+
+-- example: aidb.conversation_log
+SELECT action_type, payload ->> 'contents' AS contents FROM aidb.conversation_log
+WHERE conversation_id = :'conversation_id'::uuid ORDER BY created_at, id;
+
+-- example: aidb.agent_tasks
+SELECT caller_role, status, blocking, error FROM aidb.agent_tasks ORDER BY created_at;
+
+-- example: aidb_internal.action_log
+SELECT action_type, coalesce(request_payload ->> 'contents', request_payload ->> 'arguments',
+    response_payload ->> 'contents', response_payload ->> 'error') AS what
+FROM aidb_internal.action_log
+WHERE task_id = (SELECT task_id FROM aidb.agent_tasks ORDER BY created_at LIMIT 1)
+ORDER BY created_at, id;
+
+-- example: aidb_internal.agent_task_queue
+SELECT role, initiated_by, status, rounds, decisions FROM aidb_internal.agent_task_queue ORDER BY created_at LIMIT 1;
+
+-- example: aidb.decisions
+SELECT tool, interaction_point, caller, role, status, rows, query_text FROM aidb.decisions ORDER BY at LIMIT 1;
+
+-- example: aidb.agents
+SELECT name, model, tools, max_iterations, timeout_seconds, budget_strategy, owner, enabled FROM aidb.agents;
+
+-- example: aidb.models
+SELECT name, provider, options FROM aidb.models ORDER BY name;
+
+-- example: aidb.model_providers
+SELECT server_name, server_options FROM aidb.model_providers;
+
+-- example: aidb.tools
+SELECT name, tool_type, read_only FROM aidb.tools ORDER BY name;
+
+-- example: aidb.update_agent
+SELECT * FROM aidb.update_agent('analyst', timeout => 120, reset => ARRAY['max_iterations']);
+SELECT max_iterations, timeout_seconds FROM aidb.agents WHERE name = 'analyst';
+
+-- example: aidb.list_agents
+SELECT name, model, tools, enabled FROM aidb.list_agents();
+
+-- example: aidb.run_tool
+SELECT aidb.run_tool('run_sql_query', '{"query": "SELECT id, total FROM orders ORDER BY id"}');
+SELECT aidb.run_tool('run_sql_query', '{"sql": "SELECT 1"}');
+
+-- example: run_sql_query
+SELECT aidb.run_tool('run_sql_query', '{"query": "SELECT count(*), max(total) FROM orders"}');
+SELECT aidb.run_tool('run_sql_query', '{"query": "DELETE FROM orders"}');
+
+-- example: execute_sql
+RESET ROLE;
+CREATE TABLE notes (id int, body text);
+GRANT INSERT ON notes TO carol;
+SET ROLE carol;
+SELECT aidb.run_tool('execute_sql', '{"statement": "INSERT INTO notes VALUES (1, ''from a tool'')"}');
+
+-- example: catalog_list_schemas
+SELECT aidb.run_tool('catalog_list_schemas');
+
+-- example: catalog_list_objects
+SELECT aidb.run_tool('catalog_list_objects', '{"schema": "public", "name_pattern": "ord%"}');
+
+-- example: catalog_get_object_details
+SELECT jsonb_pretty(aidb.run_tool('catalog_get_object_details', '{"object_name": "orders"}'));
+
+-- example: catalog_list_relations
+SELECT aidb.run_tool('catalog_list_relations', '{"table_name": "orders"}');
+
+-- example: list_agents
+SELECT jsonb_path_query(aidb.run_tool('list_agents'), '$[*].name') AS name;
+
+-- example: list_models
+SELECT jsonb_path_query(aidb.run_tool('list_models'), '$[*].name') AS name;
+
+-- example: get_model
+SELECT aidb.run_tool('get_model', '{"model_name": "gpt"}');
+
+-- example: sleep
+SELECT aidb.run_tool('sleep', '{"seconds": 0.1}');
+
+-- example: aidb.run_sql_query
+SELECT aidb.run_sql_query('SELECT id, total FROM orders WHERE total > 10 ORDER BY id');
+SELECT aidb.run_sql_query('SET ROLE postgres');
+
+-- example: aidb.execute_sql
+SELECT aidb.execute_sql($$INSERT INTO notes VALUES (2, 'from SQL')$$);
+
+-- example: aidb.sleep
+SELECT aidb.sleep(0.1);
+
+-- example: aidb.catalog_list_schemas
+SELECT * FROM aidb.catalog_list_schemas();
+
+-- example: aidb.catalog_list_objects
+SELECT * FROM aidb.catalog_list_objects('public', 'table');
+
+-- example: aidb.catalog_get_object_details
+SELECT object_name, primary_key, foreign_keys, check_constraints FROM aidb.catalog_get_object_details('public', 'orders');
+
+-- example: aidb.catalog_list_relations
+SELECT constraint_name, from_table, from_columns, to_table, to_columns FROM aidb.catalog_list_relations('public');
+
+-- example: aidb.create_purpose
+SET ROLE gwen;
+SELECT aidb.create_purpose('support', 'support_reader', 'answers questions of customers');
+SET ROLE carol;
+SELECT aidb.create_purpose('mine', 'carol');
+
+-- example: aidb.principal
+SET aidb.principal = 'customer 17';
+SELECT aidb.run_sql_query('SELECT aidb.principal(), aidb.agent_name(), aidb.conversation_id()');
+RESET aidb.principal;
+SELECT aidb.principal();
+
+-- example: aidb.agent_name
+SELECT aidb.create_model('asks', 'dummy', '{"scope": "call", "responses": [
+    {"tool_calls": [{"name": "run_sql_query", "arguments": {"query": "SELECT aidb.agent_name(), aidb.principal()"}}]},
+    {"response": "done"}]}');
+SELECT * FROM aidb.create_agent('helper', 'You help.', 'asks', tools => ARRAY['run_sql_query']);
+SELECT message FROM aidb.agent_converse('helper', 'Who are you?');
+SELECT response_payload ->> 'contents' AS contents FROM aidb_internal.action_log
+WHERE action_type = 'tool_response' ORDER BY created_at DESC LIMIT 1;
+
+-- example: aidb.conversation_id
+SELECT aidb.conversation_id();
+
+-- example: aidb.purpose_registry
+SELECT name, role, description, deleted_at FROM aidb.purpose_registry;
+
+-- example: aidb.update_purpose
+SET ROLE gwen;
+SELECT aidb.update_purpose('support', description => 'answers questions about orders');
+
+-- example: aidb.verify_decisions
+SELECT * FROM aidb.verify_decisions();
+
+-- example: aidb.delete_purpose
+SELECT aidb.delete_purpose('support');
+SELECT aidb.delete_purpose('support');
+
+-- example: aidb.completions_config
+SELECT aidb.completions_config('llama3.2', url => 'http://127.0.0.1:11434/v1', temperature => 0,
+    max_tokens => aidb.max_tokens_config(500));
+
+-- example: aidb.max_tokens_config
+SELECT aidb.max_tokens_config(500, 'legacy');
+
+-- example: aidb.inference_config
+SELECT aidb.inference_config(system_prompt => 'Answer in one word.', temperature => 0.2);
+
+-- example: aidb.output_type
+SELECT aidb.output_type(aidb.output_field('total', 'numeric', 'in euros'), aidb.output_field('count', 'integer'));
+
+-- example: aidb.output_field
+SELECT aidb.output_field('total', 'numeric', 'in euros');
+
+-- example: aidb.params
+SELECT aidb.params(aidb.param('status', 'text', 'of the order', ARRAY['paid', 'shipped']));
+
+-- example: aidb.param
+SELECT aidb.param('status', 'text', 'of the order', ARRAY['paid', 'shipped']);
+
+-- example: aidb.tool_params
+SELECT aidb.tool_params(aidb.tool_param('days', 'integer', 'how far back'));
+
+-- example: aidb.tool_param
+SELECT aidb.tool_param('days', 'integer', 'how far back');
+
+-- example: aidb.delete_model
+SET ROLE carol;
+SELECT * FROM aidb.delete_model('gpt');
+
+-- example: aidb.delete_agent
+SELECT * FROM aidb.delete_agent('analyst');
+SELECT * FROM aidb.delete_agent('analyst', force => true);
