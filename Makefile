@@ -60,7 +60,7 @@ pkglibdir = $(shell $(PG_CONFIG) --pkglibdir)
 extensiondir = $(shell $(PG_CONFIG) --sharedir)/extension
 
 .PHONY: all help c-library go-library script install uninstall packages demo cluster cluster-stop \
-        test test-go test-server test-container bench lint fuzz clean
+        test test-go test-server test-container bench docs lint fuzz clean
 
 all: c-library go-library script ## both libraries and the install script, in build/
 
@@ -120,7 +120,7 @@ cluster-stop: ## stop it and remove its files
 
 test: packages ## every test there is: Go units with the race detector, then everything against real servers
 	@$(MAKE) -s install
-	@$(GO_RUN) ./tests/cmd/gotest -summary build/test-summary \
+	@$(GO_RUN) ./tests/cmd/gotest -server -summary build/test-summary \
 	    -- -race ./extension/... -- -p 1 -count 1 -timeout 40m ./tests/...
 
 test-go: ## the Go unit tests alone (no server needed)
@@ -132,6 +132,10 @@ test-server: packages ## the tests against real servers alone; RUN=regexp and PK
 
 test-container: ## the same promises against the image that the Dockerfile builds (needs a Docker engine)
 	@$(GO_RUN) ./tests/cmd/gotest -- -v -count 1 -timeout 30m ./tests/container/...
+
+docs: packages ## write the pages of docs/reference that come from the catalog
+	@echo 'building and installing aidb' >&2; $(MAKE) -s install >&2
+	@$(GO_RUN) ./tests/docs/cmd/generate docs/reference
 
 bench: packages ## measure a conversation beside an ordinary program that does the same job
 	@echo 'building and installing aidb' >&2; $(MAKE) -s install >&2

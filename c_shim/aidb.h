@@ -147,8 +147,16 @@ extern DestReceiver *aidb_json_receiver(AidbToolCall *call);
 extern void aidb_install_filters(void);
 extern void aidb_check_statement(RawStmt *raw, bool read_only);
 extern void aidb_check_function(Oid fn, bool read_only);
+extern bool aidb_function_is_denied(HeapTuple proc);
+extern bool aidb_function_is_harmless(HeapTuple proc);
 extern bool aidb_plpgsql_ran;	/* since the plan cache was last reset */
 extern void aidb_install_plpgsql_plugin(void);
+
+/* --- prove.c: read-only statements ------------------------------------------- */
+extern void aidb_prove_read_only(Query *query);
+
+/* --- entry.c ------------------------------------------------------------------ */
+extern const char *aidb_owner_call_search_path(void);	/* of who called the API function, or NULL */
 
 /* --- query.c: our own SQL --------------------------------------------------- */
 extern void aidb_run_queries(AidbReader *r, StringInfo reply, Oid owner);

@@ -12,6 +12,7 @@
 
 #include "access/xact.h"
 #include "catalog/pg_authid.h"
+#include "catalog/pg_namespace.h"
 #include "catalog/pg_proc.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -60,6 +61,27 @@
 #define AIDB_FUNCTION_ACL(fn, role) object_aclcheck(ProcedureRelationId, (fn), (role), ACL_EXECUTE)
 #else
 #define AIDB_FUNCTION_ACL(fn, role) pg_proc_aclcheck((fn), (role), ACL_EXECUTE)
+#endif
+
+#if PG_VERSION_NUM >= 160000
+#define AIDB_SCHEMA_ACL(schema, role) object_aclcheck(NamespaceRelationId, (schema), (role), ACL_USAGE)
+#else
+#define AIDB_SCHEMA_ACL(schema, role) pg_namespace_aclcheck((schema), (role), ACL_USAGE)
+#endif
+
+/* A type's name as its oid; raises when there is none. */
+#if PG_VERSION_NUM >= 160000
+#define AIDB_PARSE_TYPE(name, oid, typmod) ((void) parseTypeString((name), (oid), (typmod), NULL))
+#else
+#define AIDB_PARSE_TYPE(name, oid, typmod) parseTypeString((name), (oid), (typmod), false)
+#endif
+
+/* Analysis with parameters of known types. */
+#if PG_VERSION_NUM >= 150000
+#define AIDB_PARSE_ANALYZE(raw, sql, types, n) parse_analyze_fixedparams((raw), (sql), (types), (n), NULL)
+#else
+#define AIDB_PARSE_ANALYZE(raw, sql, types, n) parse_analyze((raw), (sql), (types), (n), NULL)
+#define pg_analyze_and_rewrite_withcb(raw, sql, setup, arg, env) pg_analyze_and_rewrite_params((raw), (sql), (setup), (arg), (env))
 #endif
 
 /* The table of all settings. */

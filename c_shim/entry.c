@@ -14,6 +14,7 @@
 #include "aidb.h"
 
 #include "access/htup_details.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
@@ -35,6 +36,13 @@ PG_FUNCTION_INFO_V1(aidb_tool_agent_name);
 
 /* Who called the owner function that is running; NULL when none is. */
 static const char *owner_call_caller = NULL;
+static const char *owner_call_path = NULL;
+
+const char *
+aidb_owner_call_search_path(void)
+{
+	return owner_call_caller ? owner_call_path : NULL;
+}
 
 /* What the catalog says of the function being called. */
 typedef struct Callee
@@ -273,6 +281,7 @@ aidb_owner_call(PG_FUNCTION_ARGS)
 	Callee		c;
 	AidbOwnerScope scope;
 	const char *outer_caller = owner_call_caller;
+	const char *outer_path = owner_call_path;
 	char	   *caller;
 	Datum		values[FUNC_MAX_ARGS];
 	char		nulls[FUNC_MAX_ARGS];
@@ -289,6 +298,7 @@ aidb_owner_call(PG_FUNCTION_ARGS)
 		nulls[i] = PG_ARGISNULL(i) ? 'n' : ' ';
 	}
 	owner_call_caller = caller;
+	owner_call_path = pstrdup(namespace_search_path);
 	PG_TRY();
 	{
 		int			rc;
@@ -311,6 +321,7 @@ aidb_owner_call(PG_FUNCTION_ARGS)
 		ErrorData  *e;
 
 		owner_call_caller = outer_caller;
+		owner_call_path = outer_path;
 		/* where in our own code it was raised says nothing to the caller */
 		MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
 		e = CopyErrorData();
@@ -320,6 +331,7 @@ aidb_owner_call(PG_FUNCTION_ARGS)
 	}
 	PG_END_TRY();
 	owner_call_caller = outer_caller;
+	owner_call_path = outer_path;
 	return result;
 }
 

@@ -140,6 +140,42 @@ refuse(Form_pg_proc proc, const char *why, const char *reason)
 			 errhint("An administrator can allow it in aidb.tool_allowed_functions.")));
 }
 
+static char *
+native_symbol(HeapTuple tuple)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	bool		isnull;
+	Datum		src;
+
+	if (proc->prolang != INTERNALlanguageId && proc->prolang != ClanguageId)
+		return NULL;
+	src = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
+	return isnull ? NULL : TextDatumGetCString(src);
+}
+
+/* Is it refused in every tool call? */
+bool
+aidb_function_is_denied(HeapTuple tuple)
+{
+	char	   *symbol = native_symbol(tuple);
+
+	return symbol && in_list(symbol, denied, lengthof(denied)) &&
+		!allowed_by_setting((Form_pg_proc) GETSTRUCT(tuple));
+}
+
+/* May a read-only call use it although it is VOLATILE? */
+bool
+aidb_function_is_harmless(HeapTuple tuple)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+	char	   *symbol = native_symbol(tuple);
+
+	/* built-in SQL functions only wrap others, each of which is looked at itself */
+	return (proc->prolang == SQLlanguageId && proc->oid < FirstNormalObjectId) ||
+		(symbol && in_list(symbol, harmless, lengthof(harmless))) ||
+		allowed_by_setting(proc);
+}
+
 /*
  * Called for every function that the executor is about to call in a tool call:
  * of operators, aggregates, views, nested functions too.
@@ -149,30 +185,13 @@ aidb_check_function(Oid fn, bool read_only)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(fn));
 	Form_pg_proc proc;
-	bool		native;
-	char	   *symbol = NULL;
 
 	if (!HeapTupleIsValid(tuple))
 		return;					/* dropped meanwhile: the executor says so */
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
-	native = proc->prolang == INTERNALlanguageId || proc->prolang == ClanguageId;
-	/* most calls are of immutable or stable built-ins: nothing to look up but the symbol */
-	if (native)
-	{
-		bool		isnull;
-		Datum		src = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
-
-		symbol = isnull ? pstrdup("") : TextDatumGetCString(src);
-		if (in_list(symbol, denied, lengthof(denied)) && !allowed_by_setting(proc))
-			refuse(proc, "", strcmp(symbol, "set_config_by_name") == 0 ? "escalation_blocked" : "pre_execution_rejected");
-	}
-	/* built-in SQL functions only wrap others, each of which is looked at itself */
-	if (read_only && proc->provolatile == PROVOLATILE_VOLATILE &&
-		!(proc->prolang == SQLlanguageId && fn < FirstNormalObjectId) &&
-		!(native && in_list(symbol, harmless, lengthof(harmless))) &&
-		!allowed_by_setting(proc))
+	if (aidb_function_is_denied(tuple))
+		refuse(proc, "", strcmp(native_symbol(tuple), "set_config_by_name") == 0 ? "escalation_blocked" : "pre_execution_rejected");
+	if (read_only && proc->provolatile == PROVOLATILE_VOLATILE && !aidb_function_is_harmless(tuple))
 		refuse(proc, "read-only ", "pre_execution_rejected");
-	if (symbol)
-		pfree(symbol);
 	ReleaseSysCache(tuple);
 }

@@ -19,25 +19,18 @@
 #include "utils/plancache.h"
 
 static Oid *
-parameter_types(AidbToolCall *call)
+parameter_types(AidbToolCall *call, int32 **typmods)
 {
 	Oid		   *types = palloc(sizeof(Oid) * (call->nparams + 1));
 
+	*typmods = palloc(sizeof(int32) * (call->nparams + 1));
 	for (int i = 0; i < call->nparams; i++)
-	{
-		int32		typmod;
-
-#if PG_VERSION_NUM >= 160000
-		(void) parseTypeString(call->param_types[i], &types[i], &typmod, NULL);
-#else
-		parseTypeString(call->param_types[i], &types[i], &typmod, false);
-#endif
-	}
+		AIDB_PARSE_TYPE(call->param_types[i], &types[i], &(*typmods)[i]);
 	return types;
 }
 
 static ParamListInfo
-bind_parameters(AidbToolCall *call, Oid *types)
+bind_parameters(AidbToolCall *call, Oid *types, int32 *typmods)
 {
 	ParamListInfo params = makeParamList(call->nparams);
 
@@ -52,7 +45,7 @@ bind_parameters(AidbToolCall *call, Oid *types)
 		p->pflags = PARAM_FLAG_CONST;
 		p->isnull = call->param_values[i] == NULL;
 		/* called for NULL too: a domain may forbid it */
-		p->value = OidInputFunctionCall(input, call->param_values[i], ioparam, -1);
+		p->value = OidInputFunctionCall(input, call->param_values[i], ioparam, typmods[i]);
 	}
 	return params;
 }
@@ -61,9 +54,12 @@ bind_parameters(AidbToolCall *call, Oid *types)
 void
 aidb_tool_prepare(AidbToolCall *call)
 {
+	int32	   *typmods;
+	Oid		   *types = parameter_types(call, &typmods);
+
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
-	call->plan = SPI_prepare(call->statement, call->nparams, parameter_types(call));
+	call->plan = SPI_prepare(call->statement, call->nparams, types);
 	if (call->plan == NULL)
 		elog(ERROR, "could not prepare \"%s\": %s", call->statement, SPI_result_code_string(SPI_result));
 	SPI_keepplan(call->plan);
@@ -111,10 +107,11 @@ static void
 execute(AidbToolCall *call, DestReceiver *dest)
 {
 	SPIExecuteOptions options = {0};
-	Oid		   *types = parameter_types(call);
+	int32	   *typmods;
+	Oid		   *types = parameter_types(call, &typmods);
 	int			rc;
 
-	options.params = bind_parameters(call, types);
+	options.params = bind_parameters(call, types, typmods);
 	options.dest = dest;
 	if (call->plan)
 		rc = SPI_execute_plan_extended(call->plan, &options);

@@ -15,7 +15,8 @@ SQL_INSTALL = \
     sql/install/42_purposes.sql \
     sql/install/43_runs.sql \
     sql/install/44_decisions.sql \
-    sql/install/45_telemetry.sql
+    sql/install/45_telemetry.sql \
+    sql/install/46_sql_tools.sql
 
 SQL_API = \
     sql/api/10_identity.sql \
@@ -28,11 +29,13 @@ SQL_API = \
     sql/api/42_conversations.sql \
     sql/api/43_purposes.sql \
     sql/api/45_decisions.sql \
-    sql/api/46_checks.sql \
     sql/api/50_model_config.sql \
     sql/api/51_credentials.sql \
     sql/api/52_models.sql \
+    sql/api/53_sql_tools.sql \
     sql/api/60_runs.sql \
+    sql/api/61_checks.sql \
+    sql/api/62_tool_allowed.sql \
     sql/api/70_builders.sql \
     sql/api/80_catalog_list.sql \
     sql/api/81_catalog_details.sql \

@@ -46,10 +46,13 @@ SELECT
     'native_tool'::text AS tool_type,
     t.params,
     t.read_only
-FROM aidb_internal.native_tools t;
+FROM aidb_internal.native_tools t
+UNION ALL
+SELECT t.name, t.description, 'sql_tool', t.params, t.read_only
+FROM aidb_internal.sql_tools t;
 COMMENT ON VIEW aidb.tools IS
     'The tools that agents may list and aidb.run_tool can run. Privileges: SELECT for aidb_users and aidb_auditor.';
-COMMENT ON COLUMN aidb.tools.tool_type IS 'native_tool: built into the extension.';
+COMMENT ON COLUMN aidb.tools.tool_type IS 'native_tool: built into the extension. sql_tool: a stored statement.';
 COMMENT ON COLUMN aidb.tools.params IS 'Array of {name, type, description, required} with default and enum where there are any; type is an SQL type name.';
 COMMENT ON COLUMN aidb.tools.read_only IS 'Known never to write: such a tool is offered in read-only runs too.';
 REVOKE ALL ON aidb.tools FROM PUBLIC;

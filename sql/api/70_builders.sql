@@ -96,14 +96,19 @@ COMMENT ON FUNCTION aidb.params(jsonb[]) IS
 REVOKE ALL ON FUNCTION aidb.params(jsonb[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.params(jsonb[]) TO aidb_users;
 
-CREATE OR REPLACE FUNCTION aidb.tool_param(name text, type text, description text)
+CREATE OR REPLACE FUNCTION aidb.tool_param(
+    name text, type text, description text, required boolean DEFAULT NULL, default_value jsonb DEFAULT NULL,
+    enum_values text[] DEFAULT NULL)
 RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN jsonb_build_object('name', name, 'type', type, 'description', description);
-COMMENT ON FUNCTION aidb.tool_param(text, text, text) IS
-    'One parameter of a tool, for aidb.tool_params. type: an SQL type name. Privileges: aidb_users.';
-REVOKE ALL ON FUNCTION aidb.tool_param(text, text, text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.tool_param(text, text, text) TO aidb_users;
+RETURN jsonb_build_object('name', name, 'type', type, 'description', description)
+    || CASE WHEN required IS NULL THEN '{}'::jsonb ELSE jsonb_build_object('required', required) END
+    || CASE WHEN default_value IS NULL THEN '{}'::jsonb ELSE jsonb_build_object('default', default_value) END
+    || CASE WHEN enum_values IS NULL THEN '{}'::jsonb ELSE jsonb_build_object('enum', to_jsonb(enum_values)) END;
+COMMENT ON FUNCTION aidb.tool_param(text, text, text, boolean, jsonb, text[]) IS
+    'One parameter of a tool, for aidb.tool_params. type: an SQL type name. required: true unless there is a default. default_value: the value when the argument is not given; without one it is NULL. enum_values: the texts allowed. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.tool_param(text, text, text, boolean, jsonb, text[]) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.tool_param(text, text, text, boolean, jsonb, text[]) TO aidb_users;
 
 CREATE OR REPLACE FUNCTION aidb.tool_params(VARIADIC params jsonb[] DEFAULT '{}')
 RETURNS jsonb

@@ -12,12 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"aidb/tests/cluster"
+	"aidb/tests/docs/refgen"
 	"aidb/tests/servertest"
 )
 
 var server *servertest.Server
 
-func TestMain(m *testing.M) { servertest.Main(m, cluster.Options{}, &server) }
+// Preloaded, because the settings of the background worker exist only then.
+func TestMain(m *testing.M) { servertest.Main(m, cluster.Options{Preload: true}, &server) }
 
 const root = "../.."
 
@@ -34,6 +36,20 @@ func reference(t *testing.T) string {
 		all.Write(text)
 	}
 	return all.String()
+}
+
+// The pages that come from the catalog are what the generator writes now.
+func TestGeneratedPages_AreUpToDate(t *testing.T) {
+	if version := servertest.Value(t, server.Admin(t), "SELECT current_setting('server_version_num')::int / 10000"); version != "15" {
+		t.Skip("the pages are made with PostgreSQL 15, this is " + version)
+	}
+	pages, err := refgen.Pages(t.Context(), server.Cluster, servertest.Database)
+	require.NoError(t, err)
+	for name, text := range pages {
+		written, err := os.ReadFile(filepath.Join(root, "docs/reference", name))
+		require.NoError(t, err)
+		require.Equal(t, strings.Split(string(written), "\n"), strings.Split(text, "\n"), "docs/reference/%s is not what the catalog says: run make docs", name)
+	}
 }
 
 func names(t *testing.T, sql string) []string {
@@ -62,17 +78,25 @@ func TestEveryFunction_HasAnEntry(t *testing.T) {
 	require.Subset(t, headings(reference(t)), functions, "functions without a heading in docs/reference")
 }
 
-func TestEverySetting_HasAnEntry(t *testing.T) {
+// Name and default of a setting are in one row of settings.md; a setting that is not there any more is not described.
+func TestEverySetting_HasAnEntryWithItsDefault(t *testing.T) {
 	admin := server.Admin(t)
 	servertest.Exec(t, admin, "LOAD 'aidb'")
-	var settings []string
-	for _, row := range servertest.Rows(t, admin, `SELECT name FROM pg_settings WHERE name LIKE 'aidb.%' ORDER BY 1`) {
-		settings = append(settings, row["name"].(string))
+	text, err := os.ReadFile(filepath.Join(root, "docs/reference/settings.md"))
+	require.NoError(t, err)
+	described := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(aidb\\.\\w+)` \\| ([^|]*) \\|").FindAllStringSubmatch(string(text), -1) {
+		described[m[1]] = m[2]
 	}
-	require.NotEmpty(t, settings)
-	text := reference(t)
-	for _, s := range settings {
-		require.Contains(t, text, "`"+s+"`", "a setting that docs/reference does not mention")
+	settings := servertest.Rows(t, admin, `SELECT name, coalesce(boot_val, '') AS def, coalesce(unit, '') AS unit FROM pg_settings WHERE name LIKE 'aidb.%'`)
+	require.Len(t, described, len(settings), "settings.md has a row for what does not exist")
+	for _, row := range settings {
+		name := row["name"].(string)
+		want := "(empty)"
+		if row["def"] != "" {
+			want = strings.TrimSpace("`" + row["def"].(string) + "` " + row["unit"].(string))
+		}
+		require.Equal(t, want, described[name], "settings.md: the default of %s", name)
 	}
 }
 

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -114,11 +115,26 @@ func (r *row) model(name string) (*agent.ModelRef, error) {
 	}, nil
 }
 
-// storedTool is a row of aidb_internal.native_tools.
+// storedTool is a row of aidb_internal.native_tools or sql_tools.
 type storedTool struct {
 	Name        string           `json:"name"`
 	Function    string           `json:"function"`
 	ReadOnly    bool             `json:"read_only"`
 	Description string           `json:"description"`
 	Params      []tool.Parameter `json:"params"`
+	// of SQL tools only
+	Statement string           `json:"statement"`
+	Types     []string         `json:"types"`
+	Result    []tool.Parameter `json:"return_type_hint"`
+	TimeoutMS int64            `json:"timeout_ms"`
+	MaxRows   int              `json:"max_rows"`
+}
+
+// tool is the tool that the row describes.
+func (t *storedTool) tool(kind string) tool.Tool {
+	return tool.Tool{
+		Name: t.Name, Description: t.Description, Type: kind, Params: t.Params, ReadOnly: t.ReadOnly, Function: t.Function,
+		Statement: t.Statement, Types: t.Types, Result: t.Result, MaxRows: t.MaxRows,
+		Timeout: time.Duration(t.TimeoutMS) * time.Millisecond,
+	}
 }

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -46,10 +47,8 @@ func (n *Natives) keep(rows spi.Rows) error {
 		return r.err
 	}
 	tools := make(map[string]tool.Tool, len(list))
-	for _, t := range list {
-		tools[t.Name] = tool.Tool{
-			Name: t.Name, Description: t.Description, Type: tool.Native, Params: t.Params, ReadOnly: t.ReadOnly, Function: t.Function,
-		}
+	for i := range list {
+		tools[list[i].Name] = list[i].tool(tool.Native)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,6 +66,9 @@ type Store struct {
 	links int
 	head  []byte
 	begun bool
+
+	stored map[string]tool.Tool // SQL tools
+	asked  map[string]bool      // names that were looked up among them
 
 	ahead     *spi.Rows // an agent's row that came with the start of the run
 	aheadName string
@@ -89,7 +91,8 @@ SELECT a.id, a.name, a.instructions, a.model, a.purpose,
        a.budget_strategy, a.enabled, pg_catalog.pg_get_userbyid(a.owner),
        p.role, p.deleted_at IS NOT NULL, p.allow_elevated, p.role_oid::oid,
        v.canonical, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
-       ` + headSQL + `
+       ` + headSQL + `,
+       (SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.sql_tools t WHERE t.name = ANY (a.tools))
 FROM aidb_internal.agents a
 LEFT JOIN aidb_internal.purpose_registry p ON p.name = a.purpose
 LEFT JOIN aidb_internal.models m ON m.name = a.model
@@ -131,9 +134,12 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	var modelErr error
 	d.Model, modelErr = r.model(d.ModelName)
 	s.begin(r.text())
+	var tools []storedTool
+	r.json(&tools)
 	if r.err != nil {
 		return nil, r.err
 	}
+	s.keep(d.Tools, tools)
 	if modelErr != nil && d.Enabled {
 		return nil, modelErr
 	}
@@ -171,13 +177,67 @@ func (s *Store) Tools(ctx context.Context, names []string) ([]tool.Tool, error) 
 		}
 	}
 	known := s.natives.known()
+	if err := s.lookUp(ctx, known, names); err != nil {
+		return nil, err
+	}
 	found := make([]tool.Tool, 0, len(names))
 	for _, name := range names {
 		if t, ok := known[name]; ok {
 			found = append(found, t)
+		} else if t, ok := s.stored[name]; ok {
+			found = append(found, t)
 		}
 	}
 	return found, nil
+}
+
+const sqlToolsSQL = `
+SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.sql_tools t WHERE t.name = ANY ($1::text[])`
+
+// lookUp reads the SQL tools among the names that did not come with the agent.
+func (s *Store) lookUp(ctx context.Context, natives map[string]tool.Tool, names []string) error {
+	var unknown []string
+	for _, name := range names {
+		if _, native := natives[name]; !native && !s.asked[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: sqlToolsSQL, Args: []any{textArray(unknown)}})
+	if err != nil {
+		return err
+	}
+	var tools []storedTool
+	if r, ok := firstRow(rows); ok {
+		if r.json(&tools); r.err != nil {
+			return r.err
+		}
+	}
+	s.keep(unknown, tools)
+	return nil
+}
+
+func (s *Store) keep(asked []string, tools []storedTool) {
+	if s.asked == nil {
+		s.asked, s.stored = map[string]bool{}, map[string]tool.Tool{}
+	}
+	for _, name := range asked {
+		s.asked[name] = true
+	}
+	for i := range tools {
+		s.stored[tools[i].Name] = tools[i].tool(tool.SQL)
+	}
+}
+
+// textArray is a text[] literal.
+func textArray(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, t := range texts {
+		quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(t) + `"`
+	}
+	return "{" + strings.Join(quoted, ",") + "}"
 }
 
 const modelSQL = `

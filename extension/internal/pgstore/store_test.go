@@ -68,7 +68,7 @@ const (
 func agentRow(purpose, role any, retired string, source, credentials any) []*string {
 	return values(someID, "helper", "You help.", "gpt", purpose, `["other"]`, `["run_sql_query"]`, nil,
 		nil, "200", "7", nil, "summarize", "t", "ann", role, retired, nil, nil,
-		"openai_completions", `{"model":"x"}`, source, credentials, nil, nil, "00ff")
+		"openai_completions", `{"model":"x"}`, source, credentials, nil, nil, "00ff", nil)
 }
 
 func TestStore_Agent(t *testing.T) {
@@ -153,7 +153,7 @@ func TestStore_Tools_AsksForWhatDidNotComeWithTheAgent(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, tools, 1)
 	}
-	require.Len(t, h.batches, 1)
+	require.Len(t, h.batches, 2, "the native tools, and whether ghost is a SQL tool: each once")
 }
 
 func TestStore_Model(t *testing.T) {

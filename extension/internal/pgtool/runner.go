@@ -61,6 +61,9 @@ func (r *Runner) Run(ctx context.Context, t tool.Tool, arguments string, s Scope
 	if err != nil {
 		return "", err
 	}
+	if t.Type == tool.SQL {
+		return r.sqlTool(ctx, t, args, s)
+	}
 	switch t.Name {
 	case "run_sql_query":
 		return r.statement(ctx, t, text(args["query"]), true, s)

@@ -3,6 +3,7 @@ package pgtool
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
@@ -45,9 +46,30 @@ func (o *Opener) Open(ctx context.Context, r agent.ToolboxRequest) (agent.Toolbo
 			continue
 		}
 		b.tools[t.Name] = t
-		b.specs = append(b.specs, agent.ToolSpec{Name: t.Name, Description: t.Description, Parameters: t.InputSchema()})
+		b.specs = append(b.specs, agent.ToolSpec{Name: t.Name, Description: describe(t), Parameters: t.InputSchema()})
 	}
 	return b, nil
+}
+
+// describe is a tool's description as the model sees it: with the shape of its rows, where that is known.
+func describe(t tool.Tool) string {
+	if len(t.Result) == 0 {
+		return t.Description
+	}
+	var b strings.Builder
+	b.WriteString(t.Description)
+	b.WriteString("\nReturns an array of rows with")
+	for i, c := range t.Result {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(" " + c.Name + " (" + c.Type)
+		if c.Description != "" {
+			b.WriteString(": " + c.Description)
+		}
+		b.WriteByte(')')
+	}
+	return b.String()
 }
 
 type box struct {

@@ -8,6 +8,7 @@ package tool
 import (
 	"encoding/json"
 	"strings"
+	"time"
 )
 
 // The kinds of tools, as the column tool_type of aidb.tools shows them.
@@ -36,6 +37,13 @@ type Tool struct {
 	ReadOnly    bool
 	// Function is the SQL function behind a native tool, with its argument types: EXECUTE on it permits the tool.
 	Function string
+	// Of an SQL tool: its statement with $1, $2, … for Params in their order, the qualified names of their types, what
+	// its rows look like, and its own limits (0: none).
+	Statement string
+	Types     []string
+	Result    []Parameter
+	Timeout   time.Duration
+	MaxRows   int
 	// Schema is the input schema of an MCP tool; Params is then not read.
 	Schema json.RawMessage
 }

@@ -4,12 +4,16 @@
 //
 //	N passed, N failed, N skipped
 //
+// With -server the tests also get AIDB_TEST_DATABASE, the connection string of a superuser on a scratch server with the
+// extension, for those that can make use of one.
+//
 // A package that fails without a failed test (it did not build, it crashed, it timed out) counts as one failure. Skipped
 // tests are listed with their reason, so that a skip is seen. The exit status is 1 when anything failed.
 package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -19,15 +23,26 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"aidb/tests/cluster"
 )
 
 func main() {
 	summary := flag.String("summary", "", "also write the last line to this file")
+	server := flag.Bool("server", false, "start a scratch server for the tests (AIDB_TEST_DATABASE)")
 	flag.Parse()
 	runs := split(flag.Args())
 	if len(runs) == 0 {
 		fmt.Fprintln(os.Stderr, "usage: gotest [-summary FILE] -- ARGUMENTS OF GO TEST [-- ARGUMENTS]...")
 		os.Exit(2)
+	}
+	if *server {
+		stop, err := startServer(context.Background())
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "gotest:", err)
+			os.Exit(1)
+		}
+		defer stop()
 	}
 	t := &tally{out: os.Stdout}
 	for _, args := range runs {
@@ -48,8 +63,20 @@ func main() {
 		}
 	}
 	if t.failed > 0 || t.passed == 0 {
-		os.Exit(1)
+		os.Exit(1) //nolint:gocritic // the server goes with us: its watchdog sees to it
 	}
+}
+
+func startServer(ctx context.Context) (stop func(), err error) {
+	c, err := cluster.New(ctx, cluster.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Exec(ctx, "postgres", "CREATE EXTENSION aidb"); err != nil {
+		c.Remove()
+		return nil, err
+	}
+	return c.Remove, os.Setenv("AIDB_TEST_DATABASE", fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres", c.Port))
 }
 
 // split cuts the arguments at each "--". The flag package has swallowed the first.

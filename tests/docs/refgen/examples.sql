@@ -82,7 +82,8 @@ ORDER BY created_at, id;
 SELECT role, initiated_by, status, rounds, decisions FROM aidb_internal.agent_task_queue ORDER BY created_at LIMIT 1;
 
 -- example: aidb.decisions
-SELECT tool, interaction_point, caller, role, status, rows, query_text FROM aidb.decisions ORDER BY at LIMIT 1;
+SELECT tool, interaction_point, caller, role, status, rows, query_text FROM aidb.decisions
+WHERE agent = 'analyst' ORDER BY at LIMIT 2;
 
 -- example: aidb.agents
 SELECT name, model, tools, max_iterations, timeout_seconds, budget_strategy, owner, enabled FROM aidb.agents;
@@ -169,6 +170,24 @@ SET ROLE gwen;
 SELECT aidb.create_purpose('support', 'support_reader', 'answers questions of customers');
 SET ROLE carol;
 SELECT aidb.create_purpose('mine', 'carol');
+
+-- example: aidb.check_role
+SET ROLE gwen;
+SELECT * FROM aidb.check_role('support_reader');
+SELECT severity, finding FROM aidb.check_role('postgres') LIMIT 1;
+
+-- example: aidb.check_purpose
+SET ROLE carol;
+SELECT * FROM aidb.create_agent('support_bot', 'You help customers.', 'scripted', purpose => 'support',
+    tools => ARRAY['run_sql_query', 'catalog_list_objects']);
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION aidb.run_sql_query(text) TO support_reader;
+SET ROLE gwen;
+SELECT severity, agent, tool, finding, advice FROM aidb.check_purpose('support') WHERE severity = 'error';
+
+-- example: aidb.explain_agent
+SET ROLE carol;
+SELECT * FROM aidb.explain_agent('support_bot');
 
 -- example: aidb.principal
 SET aidb.principal = 'customer 17';

@@ -222,8 +222,10 @@ func explain(f function) entry {
 		rest := strings.TrimSuffix(strings.TrimSpace(comment[at+len("Privileges: "):]), ".")
 		comment = strings.TrimSpace(comment[:at])
 		// The grants come from the catalog; what the comment says besides them is kept.
-		for _, r := range f.Granted {
-			rest = strings.TrimLeft(strings.TrimPrefix(rest, r), ",; ")
+		for range f.Granted {
+			for _, r := range f.Granted {
+				rest = strings.TrimLeft(strings.TrimPrefix(rest, r), ",; ")
+			}
 		}
 		if rest != "" {
 			e.privileges = capital(rest) + "."

@@ -83,6 +83,21 @@ COMMENT ON FUNCTION aidb.check_role(text) IS
 REVOKE ALL ON FUNCTION aidb.check_role(text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.check_role(text) TO aidb_governance, aidb_auditor;
 
+-- What a role lacks for a SQL tool; a statement that can no longer be analysed lacks what its error says.
+CREATE OR REPLACE FUNCTION aidb_internal.tool_missing(tool aidb_internal.sql_tools, role oid)
+RETURNS SETOF text
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN QUERY SELECT unnest(aidb_internal.missing_privileges(tool.statement, tool.types, role));
+EXCEPTION WHEN syntax_error_or_access_rule_violation OR invalid_schema_name THEN
+    RETURN NEXT SQLERRM;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.tool_missing(aidb_internal.sql_tools, oid) IS 'The privileges that a role lacks for a SQL tool.';
+REVOKE ALL ON FUNCTION aidb_internal.tool_missing(aidb_internal.sql_tools, oid) FROM PUBLIC;
+
 CREATE OR REPLACE FUNCTION aidb_internal.check_purpose(name text)
 RETURNS TABLE (severity text, agent text, tool text, finding text, advice text)
 LANGUAGE sql STABLE
@@ -123,7 +138,14 @@ BEGIN ATOMIC
         FROM p
         JOIN aidb_internal.agents a ON a.purpose = p.name
         CROSS JOIN LATERAL unnest(a.tools) AS u (name)
-        WHERE NOT EXISTS (SELECT FROM aidb_internal.native_tools t WHERE t.name = u.name)
+        WHERE NOT EXISTS (SELECT FROM aidb.tools t WHERE t.name = u.name)
+        UNION ALL
+        SELECT 6, 'error', a.name, s.name, format('role %I lacks %s', p.role, lack), format('GRANT %s TO %I;', lack, p.role)
+        FROM p
+        JOIN aidb_internal.agents a ON a.purpose = p.name
+        JOIN aidb_internal.sql_tools s ON s.name = ANY (a.tools)
+        CROSS JOIN LATERAL aidb_internal.tool_missing(s, p.role_now) AS lack
+        WHERE p.role_now IS NOT NULL
     )
     SELECT f.severity, f.agent, f.tool, f.finding, f.advice FROM findings f ORDER BY f.n, f.agent, f.tool, f.finding;
 END;
@@ -135,72 +157,7 @@ RETURNS TABLE (severity text, agent text, tool text, finding text, advice text)
 LANGUAGE c STABLE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
 COMMENT ON FUNCTION aidb.check_purpose(text) IS
-    'What a purpose still lacks: for each tool of each agent that carries it the GRANT that is missing, and what aidb.check_role says of its role. advice is the statement that mends a finding. No rows: nothing was found. Privileges on tables are not looked at: run_sql_query and execute_sql may touch any. Privileges: aidb_governance, aidb_auditor, aidb_users.';
+    'What a purpose still lacks: for each tool of each agent that carries it the GRANT that is missing, and what aidb.check_role says of its role. advice is the statement that mends a finding. No rows: nothing was found. Of run_sql_query and execute_sql, which may touch any table, only the right to use them is looked at. Privileges: aidb_governance, aidb_auditor, aidb_users.';
 REVOKE ALL ON FUNCTION aidb.check_purpose(text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.check_purpose(text) TO aidb_governance, aidb_auditor, aidb_users;
 
-CREATE OR REPLACE FUNCTION aidb_internal.explain_agent(name text)
-RETURNS TABLE (tool text, read_only boolean, runs_as text, allowed boolean, reason text)
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_column
-DECLARE
-    a aidb_internal.agents;
-    p aidb_internal.purpose_registry;
-    caller constant text := aidb_internal.caller();
-    caller_is_superuser constant boolean := (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = caller);
-    acting text := caller;
-    refusal text;
-BEGIN
-    SELECT * INTO a FROM aidb_internal.agents g WHERE g.name = explain_agent.name;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'agent % not found', aidb_internal.quoted(explain_agent.name) USING ERRCODE = 'undefined_object';
-    END IF;
-    IF a.purpose IS NOT NULL THEN
-        SELECT * INTO p FROM aidb_internal.purpose_registry q WHERE q.name = a.purpose;
-        acting := p.role;
-        refusal := CASE
-            WHEN NOT FOUND THEN format('purpose ''%s'' is not registered', a.purpose)
-            WHEN p.deleted_at IS NOT NULL THEN format('purpose ''%s'' has been retired', a.purpose)
-            WHEN NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = p.role) THEN format('role ''%s'' does not exist', p.role)
-            WHEN p.role_oid IS NOT NULL AND p.role_oid::oid <> (SELECT r.oid FROM pg_roles r WHERE r.rolname = p.role)
-                THEN format('role ''%s'' is not the one that the purpose was set to', p.role)
-            WHEN NOT pg_has_role(caller, p.role, 'MEMBER') THEN format('current user is not a member of role ''%s''', p.role)
-            WHEN NOT p.allow_elevated THEN (SELECT format('role ''%s'' %s', p.role, c.finding) FROM aidb_internal.check_role(p.role) c WHERE c.severity = 'error' LIMIT 1)
-        END;
-    END IF;
-    IF NOT a.enabled THEN
-        refusal := format('agent ''%s'' is disabled', a.name);
-    ELSIF NOT EXISTS (SELECT FROM aidb_internal.models m WHERE m.name = a.model) THEN
-        refusal := format('Model not found: %s', a.model);
-    END IF;
-    RETURN QUERY
-    SELECT u.name, t.read_only, acting, why.reason IS NULL, why.reason
-    FROM unnest(array_append(a.tools, 'sleep')) WITH ORDINALITY AS u (name, n)
-    LEFT JOIN aidb_internal.native_tools t ON t.name = u.name
-    CROSS JOIN LATERAL (SELECT CASE
-        WHEN refusal IS NOT NULL THEN refusal
-        WHEN t.name IS NULL THEN 'the tool does not exist'
-        WHEN u.name = 'sleep' THEN NULL
-        WHEN u.name = 'execute_sql' AND a.purpose IS NULL THEN 'execute_sql needs an agent with a purpose'
-        WHEN NOT has_function_privilege(acting, t.function::regprocedure, 'EXECUTE')
-            THEN format('GRANT EXECUTE ON FUNCTION %s TO %I;', t.function, acting)
-        WHEN a.purpose IS NULL AND caller_is_superuser AND NOT t.read_only
-             AND NOT coalesce(current_setting('aidb.allow_superuser_tools', true)::boolean, false)
-            THEN 'tools that write do not run as a superuser'
-    END) AS why (reason)
-    ORDER BY u.n;
-END
-$$;
-COMMENT ON FUNCTION aidb_internal.explain_agent(text) IS 'Behind aidb.explain_agent.';
-REVOKE ALL ON FUNCTION aidb_internal.explain_agent(text) FROM PUBLIC;
-
-CREATE OR REPLACE FUNCTION aidb.explain_agent(name text)
-RETURNS TABLE (tool text, read_only boolean, runs_as text, allowed boolean, reason text)
-LANGUAGE c STABLE
-AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.explain_agent(text) IS
-    'What an agent''s tools would run as if the present user called it now, and whether they may: one row a tool; reason says what is missing. Nothing is run, and privileges on tables are not looked at. Raises 42704 when there is no such agent. Privileges: aidb_users, aidb_governance, aidb_auditor.';
-REVOKE ALL ON FUNCTION aidb.explain_agent(text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.explain_agent(text) TO aidb_users, aidb_governance, aidb_auditor;

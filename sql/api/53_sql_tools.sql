@@ -1,0 +1,288 @@
+-- SQL tools. These functions raise.
+
+CREATE OR REPLACE FUNCTION aidb_internal.placeholders(sql text, OUT source text, OUT statement text, OUT names text[], OUT ignored text)
+LANGUAGE c STABLE STRICT
+AS 'MODULE_PATHNAME', 'aidb_placeholders';
+COMMENT ON FUNCTION aidb_internal.placeholders(text) IS
+    'Finds ${name} outside literals, quoted identifiers and comments. source: the text without its tail; statement: with $1, $2, …; names: by number; ignored: names that stand inside a literal or a comment.';
+REVOKE ALL ON FUNCTION aidb_internal.placeholders(text) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb_internal.check_tool_statement(statement text, types text[], read_only boolean)
+RETURNS text[]
+LANGUAGE c STABLE STRICT
+AS 'MODULE_PATHNAME', 'aidb_check_tool';
+COMMENT ON FUNCTION aidb_internal.check_tool_statement(text, text[], boolean) IS
+    'Raises when the statement cannot be a SQL tool, or is to be read-only and might write. Returns the types'' qualified names.';
+REVOKE ALL ON FUNCTION aidb_internal.check_tool_statement(text, text[], boolean) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb_internal.missing_privileges(statement text, types text[], role oid)
+RETURNS text[]
+LANGUAGE c STABLE STRICT
+AS 'MODULE_PATHNAME', 'aidb_missing_privileges';
+COMMENT ON FUNCTION aidb_internal.missing_privileges(text, text[], oid) IS
+    'The privileges that the role lacks for the statement, found without running it.';
+REVOKE ALL ON FUNCTION aidb_internal.missing_privileges(text, text[], oid) FROM PUBLIC;
+
+-- The parameters as they are stored. required, default and enum may be left out of what is given.
+CREATE OR REPLACE FUNCTION aidb_internal.tool_parameters(params jsonb, names text[])
+RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    p jsonb;
+    given text[] := '{}';
+    sorted jsonb := '[]';
+    n text;
+    k text;
+BEGIN
+    IF params IS NULL OR jsonb_typeof(params) <> 'array' THEN
+        RAISE EXCEPTION 'params must be an array made by aidb.tool_params()' USING ERRCODE = 'invalid_parameter_value',
+            HINT = 'Use ''[]'' for a tool without parameters.';
+    END IF;
+    FOR p IN SELECT * FROM jsonb_array_elements(params) LOOP
+        IF jsonb_typeof(p) <> 'object' OR jsonb_typeof(p -> 'name') IS DISTINCT FROM 'string' OR jsonb_typeof(p -> 'type') IS DISTINCT FROM 'string' THEN
+            RAISE EXCEPTION 'each parameter must be an object with a name and a type' USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        n := p ->> 'name';
+        FOR k IN SELECT * FROM jsonb_object_keys(p) LOOP
+            IF k NOT IN ('name', 'type', 'description', 'required', 'default', 'enum', 'enum_values') THEN
+                RAISE EXCEPTION 'parameter % does not have the key %', aidb_internal.quoted(n), aidb_internal.quoted(k) USING ERRCODE = 'invalid_parameter_value';
+            END IF;
+        END LOOP;
+        IF n !~ '^[A-Za-z_][A-Za-z0-9_]*$' OR octet_length(n) > 63 THEN
+            RAISE EXCEPTION 'parameter name % must be letters, digits and underscores', aidb_internal.quoted(n) USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        IF n = ANY (given) THEN
+            RAISE EXCEPTION 'parameter % is declared twice', aidb_internal.quoted(n) USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        IF n <> ALL (names) THEN
+            RAISE EXCEPTION 'parameter % is declared but not used in the statement', aidb_internal.quoted(n) USING ERRCODE = 'invalid_parameter_value',
+                HINT = format('Write ${%s} where its value belongs, outside literals and comments.', n);
+        END IF;
+        given := given || n;
+    END LOOP;
+    FOREACH n IN ARRAY names LOOP
+        IF n <> ALL (given) THEN
+            RAISE EXCEPTION 'parameter % is used but not declared', aidb_internal.quoted(n) USING ERRCODE = 'invalid_parameter_value',
+                HINT = format('Add aidb.tool_param(%L, type, description) to params.', n);
+        END IF;
+        SELECT e INTO p FROM jsonb_array_elements(params) e WHERE e ->> 'name' = n;
+        sorted := sorted || jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
+            'name', n, 'type', p ->> 'type', 'description', coalesce(p ->> 'description', ''),
+            'required', coalesce((p ->> 'required')::boolean, NOT p ? 'default'),
+            'enum', coalesce(nullif(p -> 'enum', 'null'), nullif(p -> 'enum_values', 'null')))) ||
+            CASE WHEN p ? 'default' THEN jsonb_build_object('default', p -> 'default') ELSE '{}' END);
+    END LOOP;
+    RETURN sorted;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.tool_parameters(jsonb, text[]) IS
+    'Checks declared parameters against those used, and returns them in the order of their numbers.';
+REVOKE ALL ON FUNCTION aidb_internal.tool_parameters(jsonb, text[]) FROM PUBLIC;
+
+-- A row of aidb_internal.sql_tools from what is given; everything that can be wrong is wrong here.
+CREATE OR REPLACE FUNCTION aidb_internal.make_sql_tool(
+    name text, description text, sql_statement text, params jsonb, read_only boolean, return_type_hint jsonb,
+    timeout_ms integer, max_rows integer)
+RETURNS aidb_internal.sql_tools
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    t aidb_internal.sql_tools;
+    found record;
+    problem text := aidb_internal.name_problem('tool name', name);
+BEGIN
+    IF problem IS NULL AND name !~ '^[A-Za-z_][A-Za-z0-9_.-]*$' THEN
+        problem := format('Invalid parameters: tool name %s must be letters, digits, underscores, hyphens and dots', aidb_internal.quoted(name));
+    ELSIF problem IS NULL AND octet_length(name) > 64 THEN
+        problem := 'Invalid parameters: tool name must not be longer than 64 bytes';
+    ELSIF problem IS NULL AND sql_statement IS NULL THEN
+        problem := 'Invalid parameters: the statement must not be null';
+    ELSIF problem IS NULL AND (timeout_ms <= 0 OR max_rows <= 0) THEN
+        problem := 'Invalid parameters: timeout_ms and max_rows must be greater than zero';
+    ELSIF problem IS NULL AND return_type_hint IS NOT NULL AND jsonb_typeof(return_type_hint) <> 'array' THEN
+        problem := 'Invalid parameters: return_type_hint must be an array made by aidb.tool_params()';
+    END IF;
+    IF problem IS NOT NULL THEN
+        RAISE EXCEPTION '%', problem USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT * INTO found FROM aidb_internal.placeholders(sql_statement);
+    t.name := name;
+    t.description := coalesce(description, '');
+    t.query_text := found.source;
+    t.statement := found.statement;
+    t.params := aidb_internal.tool_parameters(params, found.names);
+    t.read_only := coalesce(read_only, true);
+    t.types := aidb_internal.check_tool_statement(found.statement,
+        ARRAY(SELECT e ->> 'type' FROM jsonb_array_elements(t.params) WITH ORDINALITY AS x (e, n) ORDER BY n), t.read_only);
+    t.return_type_hint := return_type_hint;
+    t.timeout_ms := timeout_ms;
+    t.max_rows := max_rows;
+    IF found.ignored IS NOT NULL THEN
+        RAISE WARNING 'placeholders inside a literal or a comment are not replaced: %', found.ignored;
+    END IF;
+    RETURN t;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.make_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) IS
+    'Checks what makes a SQL tool and returns its row.';
+REVOKE ALL ON FUNCTION aidb_internal.make_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb_internal.create_sql_tool(
+    name text, description text, sql_statement text, params jsonb, read_only boolean, return_type_hint jsonb,
+    timeout_ms integer, max_rows integer)
+RETURNS text
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    t aidb_internal.sql_tools := aidb_internal.make_sql_tool(name, description, sql_statement, params, read_only, return_type_hint, timeout_ms, max_rows);
+BEGIN
+    IF EXISTS (SELECT FROM aidb.tools x WHERE x.name = t.name) THEN
+        RAISE EXCEPTION 'tool % already exists', aidb_internal.quoted(t.name) USING ERRCODE = 'duplicate_object',
+            DETAIL = format('It is a %s.', (SELECT replace(x.tool_type, '_', ' ') FROM aidb.tools x WHERE x.name = t.name LIMIT 1));
+    END IF;
+    t.owner := aidb_internal.caller()::regrole;
+    t.created_at := clock_timestamp();
+    t.updated_at := t.created_at;
+    INSERT INTO aidb_internal.sql_tools SELECT t.*;
+    RETURN t.name;
+EXCEPTION WHEN unique_violation THEN
+    RAISE EXCEPTION 'tool % already exists', aidb_internal.quoted(name) USING ERRCODE = 'duplicate_object';
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) IS 'Behind aidb.create_sql_tool.';
+REVOKE ALL ON FUNCTION aidb_internal.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb.create_sql_tool(
+    name text, description text, sql_statement text, params jsonb, read_only boolean DEFAULT true,
+    return_type_hint jsonb DEFAULT NULL, timeout_ms integer DEFAULT NULL, max_rows integer DEFAULT NULL)
+RETURNS text
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'aidb_owner_call';
+COMMENT ON FUNCTION aidb.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) IS
+    'Registers a statement as a tool, owned by the caller, and returns its name. sql_statement: exactly one SELECT, VALUES, INSERT, UPDATE, DELETE, MERGE or EXPLAIN (without ANALYZE), with ${name} for each parameter: a bound value, never pasted text. params: made by aidb.tool_params; ''[]'' for none. read_only: the statement is analysed and refused, with the reason, if anything in it might write; its tables must exist. With false it is only parsed. return_type_hint: the result''s columns, shown to the model. timeout_ms, max_rows: limits of one call below aidb.tool_timeout and aidb.max_tool_rows. Privileges on what it touches are looked at when it runs. Raises 42710 when a tool of any kind has the name, 25006 when it is not read-only, 22023, 42601 and others when the statement or its parameters are wrong. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) TO aidb_users;
+
+-- The tool, if the caller may change it.
+CREATE OR REPLACE FUNCTION aidb_internal.own_sql_tool(name text, what text)
+RETURNS aidb_internal.sql_tools
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    t aidb_internal.sql_tools;
+BEGIN
+    SELECT * INTO t FROM aidb_internal.sql_tools s WHERE s.name = own_sql_tool.name FOR UPDATE;
+    IF NOT FOUND THEN
+        IF EXISTS (SELECT FROM aidb_internal.native_tools n WHERE n.name = own_sql_tool.name) THEN
+            RAISE EXCEPTION 'tool % is a native tool and cannot be %', aidb_internal.quoted(own_sql_tool.name), what || 'd' USING ERRCODE = 'object_not_in_prerequisite_state';
+        END IF;
+        RAISE EXCEPTION 'tool % not found', aidb_internal.quoted(own_sql_tool.name) USING ERRCODE = 'undefined_object';
+    END IF;
+    IF NOT pg_has_role(aidb_internal.caller(), t.owner::oid, 'MEMBER') THEN
+        RAISE EXCEPTION 'tool % is owned by role %; only its owner may % it', aidb_internal.quoted(t.name),
+            aidb_internal.quoted(pg_get_userbyid(t.owner)::text), what USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN t;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.own_sql_tool(text, text) IS 'The tool of that name, locked; raises when there is none or the caller does not own it.';
+REVOKE ALL ON FUNCTION aidb_internal.own_sql_tool(text, text) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb_internal.update_sql_tool(
+    name text, description text, sql_statement text, params jsonb, read_only boolean, return_type_hint jsonb,
+    timeout_ms integer, max_rows integer)
+RETURNS text
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    old aidb_internal.sql_tools := aidb_internal.own_sql_tool(name, 'change');
+    t aidb_internal.sql_tools;
+BEGIN
+    t := aidb_internal.make_sql_tool(name, coalesce(description, old.description), coalesce(sql_statement, old.query_text),
+        coalesce(params, old.params), coalesce(read_only, old.read_only), coalesce(return_type_hint, old.return_type_hint),
+        coalesce(timeout_ms, old.timeout_ms), coalesce(max_rows, old.max_rows));
+    UPDATE aidb_internal.sql_tools s SET
+        description = t.description, query_text = t.query_text, statement = t.statement, types = t.types, params = t.params,
+        read_only = t.read_only, return_type_hint = t.return_type_hint, timeout_ms = t.timeout_ms, max_rows = t.max_rows,
+        updated_at = clock_timestamp()
+    WHERE s.name = t.name;
+    RETURN t.name;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) IS 'Behind aidb.update_sql_tool.';
+REVOKE ALL ON FUNCTION aidb_internal.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb.update_sql_tool(
+    name text, description text DEFAULT NULL, sql_statement text DEFAULT NULL, params jsonb DEFAULT NULL,
+    read_only boolean DEFAULT NULL, return_type_hint jsonb DEFAULT NULL, timeout_ms integer DEFAULT NULL,
+    max_rows integer DEFAULT NULL)
+RETURNS text
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'aidb_owner_call';
+COMMENT ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) IS
+    'Changes a SQL tool; NULL leaves a field as it is, and the whole is checked as by aidb.create_sql_tool. Takes effect with the next call of each agent. Raises 42704 when there is no such tool and 42501 when the caller is not its owner. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) TO aidb_users;
+
+CREATE OR REPLACE FUNCTION aidb_internal.delete_tool(name text)
+RETURNS text
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    t aidb_internal.sql_tools := aidb_internal.own_sql_tool(name, 'delete');
+    holders text;
+BEGIN
+    DELETE FROM aidb_internal.sql_tools s WHERE s.name = t.name;
+    SELECT string_agg(aidb_internal.quoted(a.name), ', ' ORDER BY a.name) INTO holders
+    FROM aidb_internal.agents a WHERE t.name = ANY (a.tools);
+    IF holders IS NOT NULL THEN
+        RAISE NOTICE 'agents that list it go on without it: %', holders;
+    END IF;
+    RETURN t.name;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.delete_tool(text) IS 'Behind aidb.delete_tool.';
+REVOKE ALL ON FUNCTION aidb_internal.delete_tool(text) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb.delete_tool(name text)
+RETURNS text
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'aidb_owner_call';
+COMMENT ON FUNCTION aidb.delete_tool(text) IS
+    'Removes a SQL tool and returns its name. Agents that list it go on without it. Raises 42704 when there is no such tool, 55000 for a native tool and 42501 when the caller is not its owner. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.delete_tool(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.delete_tool(text) TO aidb_users;
+
+CREATE OR REPLACE VIEW aidb.sql_tool_registry AS
+SELECT
+    t.name,
+    t.description,
+    t.query_text,
+    t.read_only,
+    ARRAY(SELECT ROW(p ->> 'name', p ->> 'type', p ->> 'description', NULL)::aidb.ToolParam
+          FROM jsonb_array_elements(coalesce(t.return_type_hint, '[]')) WITH ORDINALITY AS x (p, n) ORDER BY n) AS return_type_hint,
+    ARRAY(SELECT ROW(p ->> 'name', p ->> 'type', p ->> 'description',
+                     CASE WHEN p ? 'enum' THEN ARRAY(SELECT jsonb_array_elements_text(p -> 'enum')) END)::aidb.ToolParam
+          FROM jsonb_array_elements(t.params) WITH ORDINALITY AS x (p, n) ORDER BY n) AS params,
+    t.created_at::timestamp AS created_at,
+    t.updated_at::timestamp AS updated_at,
+    pg_get_userbyid(t.owner)::text AS owner,
+    t.timeout_ms,
+    t.max_rows
+FROM aidb_internal.sql_tools t;
+COMMENT ON VIEW aidb.sql_tool_registry IS
+    'Registered SQL tools. Privileges: SELECT for aidb_users and aidb_auditor.';
+COMMENT ON COLUMN aidb.sql_tool_registry.query_text IS 'The statement as registered, with ${name} for parameters.';
+REVOKE ALL ON aidb.sql_tool_registry FROM PUBLIC;
+GRANT SELECT ON aidb.sql_tool_registry TO aidb_users, aidb_auditor;

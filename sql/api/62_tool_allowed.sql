@@ -1,0 +1,192 @@
+-- Knowing beforehand what a tool may do. Nothing here runs a tool: privileges are found by analysing its statement.
+
+CREATE OR REPLACE FUNCTION aidb_internal.tool_allowed_as(tool_name text, role name, caller name, has_purpose boolean)
+RETURNS TABLE (allowed boolean, reason text, missing text[])
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    s aidb_internal.sql_tools;
+    f text;
+BEGIN
+    missing := '{}';
+    SELECT * INTO s FROM aidb_internal.sql_tools q WHERE q.name = tool_name;
+    IF FOUND THEN
+        missing := aidb_internal.missing_privileges(s.statement, s.types, role::regrole);
+    ELSE
+        SELECT n.function INTO f FROM aidb_internal.native_tools n WHERE n.name = tool_name;
+        IF NOT FOUND THEN
+            reason := format('tool %s not found in aidb.tools', aidb_internal.quoted(tool_name));
+        ELSIF tool_name = 'execute_sql' AND NOT has_purpose THEN
+            reason := 'tool ''execute_sql'' needs an agent with a purpose';
+        ELSIF tool_name <> 'sleep' AND NOT has_function_privilege(role, f::regprocedure, 'EXECUTE') THEN
+            missing := ARRAY['EXECUTE on function ' || f];
+        END IF;
+    END IF;
+    IF reason IS NULL AND cardinality(missing) > 0 THEN
+        reason := format('role %s lacks privileges', aidb_internal.quoted(role::text));
+    END IF;
+    IF reason IS NULL AND NOT has_purpose AND (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = caller)
+       AND NOT (SELECT t.read_only FROM aidb.tools t WHERE t.name = tool_name)
+       AND NOT coalesce(nullif(current_setting('aidb.allow_superuser_tools', true), '')::boolean, false) THEN
+        reason := 'tools that write do not run as a superuser';
+    END IF;
+    allowed := reason IS NULL;
+    RETURN NEXT;
+EXCEPTION
+    -- the statement names something that is not there
+    WHEN syntax_error_or_access_rule_violation OR invalid_catalog_name OR invalid_schema_name THEN
+        allowed := false;
+        reason := SQLERRM;
+        missing := '{}';
+        RETURN NEXT;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.tool_allowed_as(text, name, name, boolean) IS
+    'Whether a role may use a tool, and what it lacks.';
+REVOKE ALL ON FUNCTION aidb_internal.tool_allowed_as(text, name, name, boolean) FROM PUBLIC;
+
+-- The role that an agent's tools run as for a caller, or why they do not run at all.
+CREATE OR REPLACE FUNCTION aidb_internal.acting_role(agent aidb_internal.agents, caller name, OUT role name, OUT refusal text)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    p aidb_internal.purpose_registry;
+BEGIN
+    role := caller;
+    IF NOT agent.enabled THEN
+        refusal := format('agent ''%s'' is disabled', agent.name);
+        RETURN;
+    END IF;
+    IF agent.purpose IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT * INTO p FROM aidb_internal.purpose_registry q WHERE q.name = agent.purpose;
+    IF NOT FOUND THEN
+        refusal := format('purpose ''%s'' is not registered', agent.purpose);
+        RETURN;
+    END IF;
+    role := p.role;
+    refusal := CASE
+        WHEN p.deleted_at IS NOT NULL THEN format('purpose ''%s'' has been retired', agent.purpose)
+        WHEN NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = p.role) THEN format('role ''%s'' does not exist', p.role)
+        WHEN p.role_oid IS NOT NULL AND p.role_oid::oid <> (SELECT r.oid FROM pg_roles r WHERE r.rolname = p.role)
+            THEN format('role ''%s'' is not the one that the purpose was set to', p.role)
+        WHEN NOT pg_has_role(caller, p.role, 'MEMBER') THEN format('current user is not a member of role ''%s''', p.role)
+        WHEN NOT p.allow_elevated THEN
+            (SELECT format('role ''%s'' %s', p.role, c.finding) FROM aidb_internal.check_role(p.role) c WHERE c.severity = 'error' LIMIT 1)
+    END;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.acting_role(aidb_internal.agents, name) IS
+    'What an agent''s tools would run as if that role called it.';
+REVOKE ALL ON FUNCTION aidb_internal.acting_role(aidb_internal.agents, name) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb_internal.agent_row(name text)
+RETURNS aidb_internal.agents
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    a aidb_internal.agents;
+BEGIN
+    SELECT * INTO a FROM aidb_internal.agents g WHERE g.name = agent_row.name;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'agent % not found', aidb_internal.quoted(name) USING ERRCODE = 'undefined_object';
+    END IF;
+    RETURN a;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.agent_row(text) IS 'The agent of that name; raises when there is none.';
+REVOKE ALL ON FUNCTION aidb_internal.agent_row(text) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb_internal.tool_allowed(agent_name text, tool_name text)
+RETURNS TABLE (allowed boolean, reason text, missing text[])
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    a aidb_internal.agents := aidb_internal.agent_row(agent_name);
+    caller constant name := aidb_internal.caller();
+    acting record := aidb_internal.acting_role(a, caller);
+BEGIN
+    IF tool_name <> ALL (a.tools) AND tool_name <> 'sleep' THEN
+        acting.refusal := format('tool %s is not one of the agent''s', aidb_internal.quoted(tool_name));
+    END IF;
+    IF acting.refusal IS NOT NULL THEN
+        RETURN QUERY SELECT false, acting.refusal::text, '{}'::text[];
+    ELSE
+        RETURN QUERY SELECT * FROM aidb_internal.tool_allowed_as(tool_name, acting.role, caller, a.purpose IS NOT NULL);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.tool_allowed(text, text) IS 'Behind aidb.tool_allowed.';
+REVOKE ALL ON FUNCTION aidb_internal.tool_allowed(text, text) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb.tool_allowed(agent_name text, tool_name text)
+RETURNS TABLE (allowed boolean, reason text, missing text[])
+LANGUAGE c STABLE
+AS 'MODULE_PATHNAME', 'aidb_owner_call';
+COMMENT ON FUNCTION aidb.tool_allowed(text, text) IS
+    'Whether the present user could use a tool of an agent now: one row. missing: each privilege that the role lacks, found by analysing the tool''s statement under it, without running it; what views, triggers and functions do beneath is not looked at. Raises 42704 when there is no such agent. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.tool_allowed(text, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.tool_allowed(text, text) TO aidb_users;
+
+CREATE OR REPLACE FUNCTION aidb_internal.tool_matrix(agent_name text)
+RETURNS TABLE (tool text, caller text, runs_as text, allowed boolean, reason text, missing text[])
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT u.name, r.rolname::text, w.role::text, coalesce(t.allowed, false), coalesce(w.refusal, t.reason), coalesce(t.missing, '{}')
+    FROM aidb_internal.agent_row(agent_name) a
+    CROSS JOIN LATERAL unnest(array_append(a.tools, 'sleep')) WITH ORDINALITY AS u (name, n)
+    CROSS JOIN pg_roles r
+    CROSS JOIN LATERAL aidb_internal.acting_role(a, r.rolname) w
+    LEFT JOIN LATERAL aidb_internal.tool_allowed_as(u.name, w.role, r.rolname, a.purpose IS NOT NULL) t ON w.refusal IS NULL
+    WHERE has_function_privilege(r.oid, 'aidb.agent_converse(text, text, text, boolean, jsonb, boolean)'::regprocedure, 'EXECUTE')
+      AND r.rolcanlogin
+    ORDER BY u.n, r.rolname;
+END;
+COMMENT ON FUNCTION aidb_internal.tool_matrix(text) IS 'Behind aidb.tool_matrix.';
+REVOKE ALL ON FUNCTION aidb_internal.tool_matrix(text) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb.tool_matrix(agent_name text)
+RETURNS TABLE (tool text, caller text, runs_as text, allowed boolean, reason text, missing text[])
+LANGUAGE c STABLE
+AS 'MODULE_PATHNAME', 'aidb_owner_call';
+COMMENT ON FUNCTION aidb.tool_matrix(text) IS
+    'aidb.tool_allowed for every tool of an agent and every role that can log in and may call agents. Raises 42704 when there is no such agent. Privileges: aidb_governance, aidb_auditor.';
+REVOKE ALL ON FUNCTION aidb.tool_matrix(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.tool_matrix(text) TO aidb_governance, aidb_auditor;
+
+-- Explaining an agent.
+CREATE OR REPLACE FUNCTION aidb_internal.explain_agent(name text)
+RETURNS TABLE (tool text, read_only boolean, runs_as text, allowed boolean, reason text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT u.name, t.read_only, w.role::text, coalesce(x.allowed, false) AND m.name IS NOT NULL,
+           coalesce(w.refusal, CASE WHEN m.name IS NULL THEN 'Model not found: ' || a.model END,
+                    x.reason || CASE WHEN cardinality(x.missing) > 0 THEN ': ' || array_to_string(x.missing, ', ') ELSE '' END)
+    FROM aidb_internal.agent_row(explain_agent.name) a
+    CROSS JOIN LATERAL aidb_internal.acting_role(a, aidb_internal.caller()::name) w
+    CROSS JOIN LATERAL unnest(array_append(a.tools, 'sleep')) WITH ORDINALITY AS u (name, n)
+    LEFT JOIN aidb_internal.models m ON m.name = a.model
+    LEFT JOIN aidb.tools t ON t.name = u.name
+    LEFT JOIN LATERAL aidb_internal.tool_allowed_as(u.name, w.role, aidb_internal.caller()::name, a.purpose IS NOT NULL) x ON w.refusal IS NULL
+    ORDER BY u.n;
+END;
+COMMENT ON FUNCTION aidb_internal.explain_agent(text) IS 'Behind aidb.explain_agent.';
+REVOKE ALL ON FUNCTION aidb_internal.explain_agent(text) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb.explain_agent(name text)
+RETURNS TABLE (tool text, read_only boolean, runs_as text, allowed boolean, reason text)
+LANGUAGE c STABLE
+AS 'MODULE_PATHNAME', 'aidb_owner_call';
+COMMENT ON FUNCTION aidb.explain_agent(text) IS
+    'What an agent''s tools would run as if the present user called it now, and whether they may: one row a tool; reason says what is missing. Nothing is run; of run_sql_query and execute_sql, which may touch any table, only the right to use them is looked at. Raises 42704 when there is no such agent. Privileges: aidb_users, aidb_governance, aidb_auditor.';
+REVOKE ALL ON FUNCTION aidb.explain_agent(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.explain_agent(text) TO aidb_users, aidb_governance, aidb_auditor;
