@@ -224,15 +224,12 @@ inner_call_text(const Callee *c)
 	return sql.data;
 }
 
-/* The plan for this call site, kept with the function's own cache. */
+/* Planned anew for each call: these functions are administration, not the hot path. */
 static SPIPlanPtr
-inner_plan(FunctionCallInfo fcinfo, Callee *c)
+inner_plan(Callee *c)
 {
-	SPIPlanPtr	plan = (SPIPlanPtr) fcinfo->flinfo->fn_extra;
+	SPIPlanPtr	plan = SPI_prepare(inner_call_text(c), c->nargs, c->argtypes);
 
-	if (plan)
-		return plan;
-	plan = SPI_prepare(inner_call_text(c), c->nargs, c->argtypes);
 	if (plan == NULL)
 		elog(ERROR, "could not prepare the call of aidb_internal.%s: %s", c->name, SPI_result_code_string(SPI_result));
 	return plan;
@@ -306,7 +303,7 @@ aidb_owner_call(PG_FUNCTION_ARGS)
 		aidb_enter_owner(&scope, c.owner);
 		if (SPI_connect() != SPI_OK_CONNECT)
 			elog(ERROR, "SPI_connect failed");
-		rc = SPI_execute_plan(inner_plan(fcinfo, &c), values, nulls, c.volatility != PROVOLATILE_VOLATILE, 0);
+		rc = SPI_execute_plan(inner_plan(&c), values, nulls, c.volatility != PROVOLATILE_VOLATILE, 0);
 		if (rc < 0)
 			elog(ERROR, "could not call aidb_internal.%s: %s", c.name, SPI_result_code_string(rc));
 		if (c.returns_set)

@@ -186,6 +186,9 @@ func (s *Server) models() []map[string]any {
 	for name := range s.brains {
 		list = append(list, map[string]any{"id": name, "object": "model"})
 	}
+	if len(list) == 0 && s.opts.Default != nil {
+		list = append(list, map[string]any{"id": "any", "object": "model"})
+	}
 	return list
 }
 
