@@ -73,7 +73,10 @@ func (l *library) dispatch() {
 			return
 		}
 		for m, ok := nextMessage(); ok; m, ok = nextMessage() {
-			l.runs.Deliver(m)
+			// A message that cannot be handled must not end this loop: every later run would wait for ever.
+			if err := safego.Call("dispatcher", func() { l.runs.Deliver(m) }); err != nil {
+				_ = sendRequest(seam.ReqFail, m.Run, 0, spi.FailBody(err))
+			}
 		}
 	}
 }

@@ -76,12 +76,14 @@ void
 aidb_maintenance_main(Datum arg)
 {
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	pqsignal(SIGTERM, die);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(maintenance_database, NULL, 0);
 
 	for (;;)
 	{
+		if (ShutdownRequestPending)
+			proc_exit(0);
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
 		{
@@ -90,8 +92,10 @@ aidb_maintenance_main(Datum arg)
 		}
 		/* on a standby there is nothing to delete: the primary's worker did it */
 		if (log_retention_days > 0 && !RecoveryInProgress())
-			while (prune_batch() >= BATCH)
+			while (prune_batch() >= BATCH && !ShutdownRequestPending)
 				CHECK_FOR_INTERRUPTS();
+		if (ShutdownRequestPending)
+			continue;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 maintenance_naptime * 1000L, PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);

@@ -48,8 +48,38 @@ func TestGeneratedPages_AreUpToDate(t *testing.T) {
 	for name, text := range pages {
 		written, err := os.ReadFile(filepath.Join(root, "docs/reference", name))
 		require.NoError(t, err)
-		require.Equal(t, strings.Split(string(written), "\n"), strings.Split(text, "\n"), "docs/reference/%s is not what the catalog says: run make docs", name)
+		sameLines(t, text, string(written), "docs/reference/"+name+" is not what the catalog says: run make docs")
 	}
+}
+
+// sameLines shows the first lines that differ, and not two pages.
+func sameLines(t *testing.T, want, got, message string) {
+	t.Helper()
+	wanted, found := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range max(len(wanted), len(found)) {
+		w, g := "", ""
+		if i < len(wanted) {
+			w = wanted[i]
+		}
+		if i < len(found) {
+			g = found[i]
+		}
+		if w != g || i >= len(wanted) || i >= len(found) {
+			t.Errorf("%s\nline %d is\n\t%s\nand should be\n\t%s", message, i+1, g, w)
+			return
+		}
+	}
+}
+
+// missing lists what is in want and not in have.
+func missing(want, have []string) []string {
+	var list []string
+	for _, w := range want {
+		if !slices.Contains(have, w) {
+			list = append(list, w)
+		}
+	}
+	return list
 }
 
 func names(t *testing.T, sql string) []string {
@@ -75,7 +105,7 @@ func headings(text string) []string {
 
 func TestEveryFunction_HasAnEntry(t *testing.T) {
 	functions := names(t, `SELECT DISTINCT 'aidb.' || p.proname AS name FROM pg_proc p WHERE p.pronamespace = 'aidb'::regnamespace ORDER BY 1`)
-	require.Subset(t, headings(reference(t)), functions, "functions without a heading in docs/reference")
+	require.Empty(t, missing(functions, headings(reference(t))), "functions without a heading in docs/reference")
 }
 
 // Name and default of a setting are in one row of settings.md; a setting that is not there any more is not described.
@@ -102,7 +132,7 @@ func TestEverySetting_HasAnEntryWithItsDefault(t *testing.T) {
 
 func TestEveryView_HasAnEntry(t *testing.T) {
 	views := names(t, `SELECT 'aidb.' || c.relname AS name FROM pg_class c WHERE c.relnamespace = 'aidb'::regnamespace AND c.relkind IN ('v', 'r', 'm') ORDER BY 1`)
-	require.Subset(t, headings(reference(t)), views, "views without a heading in docs/reference")
+	require.Empty(t, missing(views, headings(reference(t))), "views without a heading in docs/reference")
 }
 
 // An entry for something that is not there is worse than none.

@@ -41,7 +41,7 @@ func TestPages_ShowWhatComes(t *testing.T) {
 				case b.tail:
 					require.True(t, strings.HasSuffix(outputs[i], b.output), "the block\n%s\nends in\n%s\nand not in\n%s", b.sql, outputs[i], b.output)
 				default:
-					require.Equal(t, strings.Split(b.output, "\n"), strings.Split(outputs[i], "\n"), "the output of\n%s", b.sql)
+					sameLines(t, outputs[i], b.output, page+" does not show what comes of\n"+b.sql)
 				}
 			}
 		})

@@ -204,6 +204,11 @@ func (r *run) result(columns int, rows [][]*string) {
 }
 
 func (r *run) fail(err error) {
+	_ = r.send(seam.ReqFail, r.id, 0, FailBody(err)) // nothing is left to try; a run that is gone needs no answer
+}
+
+// FailBody is the body of a FAIL message.
+func FailBody(err error) []byte {
 	var e *fault.Error
 	if !errors.As(err, &e) {
 		e = &fault.Error{Message: err.Error()}
@@ -213,5 +218,5 @@ func (r *run) fail(err error) {
 	w.Text(e.Error())
 	w.OrNull(e.Detail)
 	w.OrNull(e.Hint)
-	_ = r.tell(seam.ReqFail, 0, &w) // a run that is gone needs no answer
+	return w.Body()
 }

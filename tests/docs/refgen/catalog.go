@@ -125,17 +125,23 @@ func loadRelations(ctx context.Context, conn *pgx.Conn) ([]relation, error) {
 	return list, nil
 }
 
-// enum is an enumeration of the interface.
+// enum is an enumeration of the interface, or a composite type, whose fields are its labels.
 type enum struct {
 	Name, Comment string
 	Labels        []string
+	Composite     bool
 }
 
 const enumsSQL = `
 SELECT n.nspname || '.' || t.typname, coalesce(obj_description(t.oid, 'pg_type'), ''),
-       ARRAY(SELECT e.enumlabel::text FROM pg_enum e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder)
-FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
-WHERE n.nspname = 'aidb' AND t.typtype = 'e' ORDER BY 1`
+       CASE t.typtype
+           WHEN 'e' THEN ARRAY(SELECT e.enumlabel::text FROM pg_enum e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder)
+           ELSE ARRAY(SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) FROM pg_attribute a
+                      WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum)
+       END,
+       t.typtype = 'c'
+FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
+WHERE n.nspname = 'aidb' AND (t.typtype = 'e' OR c.relkind = 'c') ORDER BY 1`
 
 func loadEnums(ctx context.Context, conn *pgx.Conn) ([]enum, error) {
 	rows, err := conn.Query(ctx, enumsSQL)

@@ -104,6 +104,23 @@ SELECT max_iterations, timeout_seconds FROM aidb.agents WHERE name = 'analyst';
 -- example: aidb.list_agents
 SELECT name, model, tools, enabled FROM aidb.list_agents();
 
+-- example: aidb.create_sql_tool
+SELECT aidb.create_sql_tool('orders_of', 'The orders of one customer.',
+    'SELECT o.id, o.total FROM orders o JOIN customers c ON c.id = o.customer_id WHERE c.name = ${customer} ORDER BY o.id',
+    aidb.tool_params(aidb.tool_param('customer', 'text', 'name of the customer')));
+SELECT aidb.run_tool('orders_of', '{"customer": "Ada"}');
+SELECT aidb.create_sql_tool('forget', 'Deletes all orders.', 'DELETE FROM orders', '[]');
+
+-- example: aidb.update_sql_tool
+SELECT aidb.update_sql_tool('orders_of', description => 'The orders of one customer, by name.', max_rows => 50);
+
+-- example: aidb.sql_tool_registry
+SELECT name, query_text, params, read_only, owner, max_rows FROM aidb.sql_tool_registry;
+
+-- example: aidb.delete_tool
+SELECT aidb.delete_tool('orders_of');
+SELECT aidb.delete_tool('sleep');
+
 -- example: aidb.run_tool
 SELECT aidb.run_tool('run_sql_query', '{"query": "SELECT id, total FROM orders ORDER BY id"}');
 SELECT aidb.run_tool('run_sql_query', '{"sql": "SELECT 1"}');

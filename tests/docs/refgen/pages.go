@@ -22,8 +22,8 @@ var groups = []group{
 		[]string{"create_agent", "update_agent", "delete_agent", "list_agents", "explain_agent"}},
 	{"Conversations", "", []string{"agent_converse", "start_agent_session", "get_conversation", "get_message"}},
 	{"Models", "These raise.", []string{"create_model", "validate_model", "get_model", "list_models", "delete_model", "generate_text", "generate_text_batch"}},
-	{"Tools", "The functions behind the tools of [tools.md](tools.md), and `run_tool`, which runs any of them.",
-		[]string{"run_tool", "run_sql_query", "execute_sql", "catalog_list_schemas", "catalog_list_objects", "catalog_get_object_details", "catalog_list_relations", "sleep"}},
+	{"Tools", "Tools of one's own, `run_tool`, which runs any tool, and the functions behind those of [tools.md](tools.md). These raise.",
+		[]string{"create_sql_tool", "update_sql_tool", "delete_tool", "run_tool", "run_sql_query", "execute_sql", "catalog_list_schemas", "catalog_list_objects", "catalog_get_object_details", "catalog_list_relations", "sleep"}},
 	{"Governance", "These raise. Roles and grants are in [roles.md](roles.md).",
 		[]string{"create_purpose", "update_purpose", "delete_purpose", "check_purpose", "check_role", "verify_decisions"}},
 	{"Who is asking", "For the policies and views of applications: these return something only while a tool call runs.",
@@ -232,15 +232,21 @@ func explain(f function) entry {
 		}
 	}
 	var text []string
+	afterArgument := false
 	for _, s := range sentences(comment) {
 		if about, rest, ok := aboutNames(s, f.Args); ok {
-			e.arguments = append(e.arguments, about+": "+rest)
+			e.arguments, afterArgument = append(e.arguments, about+": "+rest), true
 			continue
 		}
 		if about, rest, ok := aboutNames(s, f.Columns); ok {
 			e.columns = append(e.columns, about+": "+rest)
 			continue
 		}
+		if n := len(e.arguments); n > 0 && afterArgument && strings.HasPrefix(s, "With") { // "With false it is …" goes on about it
+			e.arguments[n-1] += " " + s
+			continue
+		}
+		afterArgument = false
 		if strings.HasPrefix(s, "Raises ") {
 			e.errors = strings.TrimSpace(e.errors + " " + s)
 			continue
@@ -293,10 +299,12 @@ func capital(s string) string {
 func toolsPage(list []nativeTool, take func(string) example) string {
 	var b strings.Builder
 	b.WriteString("# Tools\n\n" + generated +
-		"What `aidb.tools` lists: what an agent may be given in `tools`, and what `aidb.run_tool` runs. A tool is a call of the\n" +
+		"What `aidb.tools` lists is what an agent may be given in `tools`, and what `aidb.run_tool` runs. A tool is a call of the\n" +
 		"function named with it, in the sandbox of [security.md](security.md). The role that it runs as needs EXECUTE on that\n" +
 		"function and nothing else of aidb: no USAGE on a schema, no table. The caller of an agent without a purpose is that\n" +
 		"role itself. `sleep` needs no grant and is offered to every agent without being listed.\n\n" +
+		"These are the native tools. Users add their own with `aidb.create_sql_tool`: a stored statement with parameters, which\n" +
+		"runs in the same sandbox and needs no grant but those on what it touches.\n\n" +
 		"Results are JSON texts: an array of one object a row, `{\"rows_affected\": n}`, or, when something was cut,\n" +
 		"`{\"truncated\": true, \"note\": …, \"rows\": […]}` (`aidb.max_tool_rows`, `aidb.max_tool_bytes`).\n\n" +
 		"| tool | read-only | purpose |\n|---|---|---|\n")
@@ -358,7 +366,11 @@ func viewsPage(relations []relation, enums []enum, take func(string) example) st
 	}
 	b.WriteString("\n# Types\n")
 	for _, e := range enums {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\nValues, in order: `%s`.\n", e.Name, e.Comment, strings.Join(e.Labels, "`, `"))
+		what := "Values, in order"
+		if e.Composite {
+			what = "Fields"
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n%s: `%s`.\n", e.Name, e.Comment, what, strings.Join(e.Labels, "`, `"))
 	}
 	return b.String()
 }
