@@ -19,6 +19,7 @@
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_proc.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 #include "utils/varlena.h"
@@ -117,7 +118,8 @@ allowed_by_setting(Form_pg_proc proc)
 	ListCell   *lc;
 	char	   *qualified;
 
-	if (aidb_tool_allowed_functions[0] == '\0')
+	/* set_config reaches every other setting: no list can allow it */
+	if (aidb_tool_allowed_functions[0] == '\0' || proc->oid == F_SET_CONFIG)
 		return false;
 	if (!SplitGUCList(pstrdup(aidb_tool_allowed_functions), ',', &names))
 		return false;
@@ -137,7 +139,8 @@ refuse(Form_pg_proc proc, const char *why, const char *reason)
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 aidb_refused(reason),
 			 errmsg("function %s is not allowed in a %stool call", NameStr(proc->proname), why),
-			 errhint("An administrator can allow it in aidb.tool_allowed_functions.")));
+			 proc->oid == F_SET_CONFIG ? errhint("A tool call runs with the settings of its caller.")
+			 : errhint("An administrator can allow it in aidb.tool_allowed_functions.")));
 }
 
 static char *

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/decision"
+	"aidb/extension/internal/egress"
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/model/openai"
 	"aidb/extension/internal/pgstore"
@@ -26,8 +28,11 @@ type models struct {
 func (m *models) Open(ctx context.Context, ref agent.ModelRef) (agent.Model, error) {
 	opened, err := m.open(ctx, ref)
 	d := decision.Record{At: time.Now(), Point: decision.ModelCall, Status: decision.Allowed, Object: ref.Name}
-	if fault.Is(err, fault.Privilege) {
+	switch {
+	case errors.Is(err, egress.ErrDenied):
 		d.Status, d.Reason, d.SQLState = decision.Denied, decision.EgressDenied, fault.SQLState(err)
+	case fault.Is(err, fault.Privilege):
+		d.Status, d.Reason, d.SQLState = decision.Denied, decision.PreExecutionRejected, fault.SQLState(err)
 	}
 	m.trail.Add(d)
 	return opened, err

@@ -232,6 +232,14 @@ func (w *wiring) oneTool(ctx context.Context, host spi.Host, s spi.Start, name, 
 	if err := p.record(ctx); err != nil {
 		return 0, nil, err
 	}
+	if tools[0].Name == "generate_text" {
+		// every other tool's result is JSON already
+		quoted, err := json.Marshal(result)
+		if err != nil {
+			return 0, nil, fault.Wrap(err, fault.Internal, "the answer cannot be written as JSON")
+		}
+		result = string(quoted)
+	}
 	return 1, [][]*string{{&result}}, nil
 }
 
@@ -272,7 +280,7 @@ func (w *wiring) generate(ctx context.Context, host spi.Host, s spi.Start, input
 		}
 		answers = append(answers, []*string{&answer})
 	}
-	return answers, nil
+	return answers, p.record(ctx)
 }
 
 // probeModel finds out what a registered model is good for, as cheaply as its provider allows.

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -12,6 +13,9 @@ import (
 
 	"aidb/extension/internal/fault"
 )
+
+// ErrDenied is in the chain of every refusal: a host or address that the settings do not allow.
+var ErrDenied = errors.New("egress is not allowed")
 
 // DefaultParameter is the setting that error texts name when the policy does not say which one it was read from.
 const DefaultParameter = "aidb.egress_allowlist"
@@ -51,7 +55,7 @@ func (p Policy) CheckURL(u *url.URL) error {
 	case "https":
 	case "http":
 		if !p.AllowInsecure && !loopbackName(host) {
-			return fault.New(fault.Privilege, "plain HTTP to host %s is not allowed", fault.Name(host)).
+			return fault.Wrap(ErrDenied, fault.Privilege, "plain HTTP to host %s is not allowed", fault.Name(host)).
 				WithHint("Use an https URL, or let an administrator set aidb.allow_insecure_egress.")
 		}
 	default:
@@ -71,7 +75,7 @@ func (p Policy) CheckURL(u *url.URL) error {
 // the connection carries no TLS.
 func (p Policy) CheckAddr(host string, a netip.Addr, plain bool) error {
 	if plain && !p.AllowInsecure && !a.Unmap().IsLoopback() {
-		return fault.New(fault.Privilege, "plain HTTP to host %s is not allowed: it resolves to %s", fault.Name(host), a).
+		return fault.Wrap(ErrDenied, fault.Privilege, "plain HTTP to host %s is not allowed: it resolves to %s", fault.Name(host), a).
 			WithHint("Use an https URL, or let an administrator set aidb.allow_insecure_egress.")
 	}
 	return p.checkAddr(host, a)
@@ -86,12 +90,12 @@ func (p Policy) checkAddr(host string, a netip.Addr) error {
 	if _, ok := literal(host); !ok {
 		what = "address " + fault.Name(a.String()) + " of host " + fault.Name(host)
 	}
-	return fault.New(fault.Privilege, "%s is not allowed: it is link-local, unspecified, multicast or a metadata service", what).
+	return fault.Wrap(ErrDenied, fault.Privilege, "%s is not allowed: it is link-local, unspecified, multicast or a metadata service", what).
 		WithHint("An administrator can allow it by naming the address in %s.", p.parameter())
 }
 
 func (p Policy) denied(host string) error {
-	return fault.New(fault.Privilege, "host %s is not allowed by %s", fault.Name(host), p.parameter()).
+	return fault.Wrap(ErrDenied, fault.Privilege, "host %s is not allowed by %s", fault.Name(host), p.parameter()).
 		WithHint("An administrator can add it to %s.", p.parameter())
 }
 
@@ -205,12 +209,12 @@ func (g *Guard) Redirect(next *http.Request, via []*http.Request) error {
 	to := (&url.URL{Scheme: next.URL.Scheme, Host: next.URL.Host, Path: next.URL.Path}).String()
 	switch {
 	case len(via) > maxRedirects:
-		return fault.New(fault.Privilege, "too many redirects, the last one to %s", fault.Name(to))
+		return fault.Wrap(ErrDenied, fault.Privilege, "too many redirects, the last one to %s", fault.Name(to))
 	case next.Method != first.Method:
-		return fault.New(fault.Privilege, "redirect to %s would turn the %s request into a %s request", fault.Name(to), first.Method, next.Method).
+		return fault.Wrap(ErrDenied, fault.Privilege, "redirect to %s would turn the %s request into a %s request", fault.Name(to), first.Method, next.Method).
 			WithHint("Use the final address as the URL.")
 	case last.URL.Scheme == "https" && next.URL.Scheme != "https":
-		return fault.New(fault.Privilege, "redirect from https to %s is not allowed", fault.Name(to))
+		return fault.Wrap(ErrDenied, fault.Privilege, "redirect from https to %s is not allowed", fault.Name(to))
 	}
 	if err := g.policy.CheckURL(next.URL); err != nil {
 		return fault.Wrap(err, fault.KindOf(err), "redirect refused: %s", err)

@@ -167,6 +167,7 @@ func (r *Runner) sleep(ctx context.Context, arg json.RawMessage) (string, error)
 
 func (r *Runner) generate(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) (string, error) {
 	q := r.request(ctx, t, s)
+	q.ReadOnly = t.ReadOnly
 	if _, err := r.exec(ctx, t.Name, q); err != nil { // no statement: asks only whether the role may
 		return "", err
 	}
