@@ -83,6 +83,10 @@ extern const char *aidb_run_caller(void);	/* of the run in hand, or NULL */
 extern const char *aidb_run_principal(void);
 extern bool aidb_run_active(void);
 
+/* --- requests.c: what Go may ask for ---------------------------------------- */
+extern uint32 aidb_handle_request(uint32 kind, AidbReader *r, StringInfo reply, Oid owner);
+extern void aidb_show_notice(AidbReader *r);
+
 /* --- sandbox.c: the only code that changes the user id --------------------- */
 typedef struct AidbOwnerScope
 {
