@@ -25,6 +25,9 @@ type Service struct {
 	Tracer     Tracer
 }
 
+// maxPrompt is more than any model reads. It keeps a call from storing what could never be answered.
+const maxPrompt = 8 << 20
+
 // Converse runs one call. The error is for conditions of the engine only (the call was canceled, the host is gone,
 // the log cannot be written): the caller raises it, and nothing of the run is to stay. Everything else that goes
 // wrong is in the outcome, and what was logged stays.
@@ -45,6 +48,9 @@ func (s *Service) prepare(ctx context.Context, c Call) (*run, error) {
 	}
 	if strings.TrimSpace(c.Prompt) == "" {
 		return nil, fault.New(fault.InvalidArgument, "prompt must not be empty")
+	}
+	if len(c.Prompt) > maxPrompt {
+		return nil, fault.New(fault.InvalidArgument, "prompt is too long: %d bytes, the limit is %d", len(c.Prompt), maxPrompt)
 	}
 	id, err := conversationID(c.ConversationID)
 	if err != nil {

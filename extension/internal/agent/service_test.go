@@ -35,6 +35,7 @@ func TestConverse_RefusesBeforeAnythingIsWritten(t *testing.T) {
 		{"disabled agent", agent.Call{Agent: "helper", Prompt: "hi"}, func(d *agent.Definition) { d.Enabled = false }, "agent 'helper' is disabled"},
 		{"empty prompt", agent.Call{Agent: "helper"}, nil, "prompt must not be empty"},
 		{"blank prompt", agent.Call{Agent: "helper", Prompt: " \n\t"}, nil, "prompt must not be empty"},
+		{"prompt over the limit", agent.Call{Agent: "helper", Prompt: strings.Repeat("x", 8<<20+1)}, nil, "prompt is too long: 8388609 bytes, the limit is 8388608"},
 		{"id that is no uuid", agent.Call{Agent: "helper", Prompt: "hi", ConversationID: ptr("42")}, nil, "invalid conversation id '42': not a uuid"},
 		{"empty id", agent.Call{Agent: "helper", Prompt: "hi", ConversationID: ptr("")}, nil, "invalid conversation id '': not a uuid"},
 		{"writing on a standby", agent.Call{Agent: "helper", Prompt: "hi", ReadOnly: ptr(false), InRecovery: true}, nil,
