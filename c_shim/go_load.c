@@ -22,12 +22,14 @@
 #include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include "storage/fd.h"
 #include "storage/ipc.h"
 
 #define LAST_SIGNAL 64
 #define READY_TIMEOUT_MS 10000
+#define GO_TIMER_SLACK_NS 4000000UL
 
 static AidbBridge *bridge = NULL;
 static pid_t bridge_pid = 0;
@@ -51,6 +53,7 @@ open_library(const char *path)
 	sigset_t	all,
 				old;
 	void	   *handle;
+	int			slack;
 
 	for (int s = 1; s <= LAST_SIGNAL; s++)
 		if (sigaction(s, NULL, &before[s]) != 0)
@@ -58,7 +61,17 @@ open_library(const char *path)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
+	/*
+	 * The runtime's monitor thread polls every 20 us while anything runs.
+	 * Threads inherit the slack of their timers from their creator: with some
+	 * milliseconds of it the monitor looks rarely, and a conversation costs a
+	 * tenth less CPU.  Events wake threads as fast as ever; only time-outs of
+	 * Go are that much less exact.
+	 */
+	slack = prctl(PR_GET_TIMERSLACK);
+	prctl(PR_SET_TIMERSLACK, GO_TIMER_SLACK_NS);
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	prctl(PR_SET_TIMERSLACK, slack > 0 ? (unsigned long) slack : 0UL);
 	for (int s = 1; s <= LAST_SIGNAL; s++)
 	{
 		if (before[s].sa_flags == -1 || s == SIGSEGV || s == SIGBUS)

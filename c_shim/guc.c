@@ -25,6 +25,7 @@ char	   *aidb_k8s_secret_allowed_path_prefix = NULL;
 static bool allow_insecure_egress = false;
 static bool allow_insecure_tls = false;
 static char *ca_file = NULL;
+static int	delegation_role = 0;
 static char *egress_allowlist = NULL;
 static char *https_proxy = NULL;
 static int	max_model_bytes = 8 * 1024 * 1024;
@@ -34,7 +35,13 @@ static char *no_proxy = NULL;
 static int	otel_client = 0;
 static char *principal = NULL;
 
-/* The values are their places in the table. */
+/* The values are their places in the tables. */
+static const struct config_enum_entry delegation_roles[] = {
+	{"parent", 0, false},
+	{"narrowest", 1, false},
+	{NULL, 0, false}
+};
+
 static const struct config_enum_entry otel_clients[] = {
 	{"noop", 0, false},
 	{"database", 1, false},
@@ -73,6 +80,9 @@ aidb_define_settings(void)
 	define_string("aidb.ca_file",
 				  "File with the certificate authorities that model servers are verified with; empty: the system's.",
 				  &ca_file, "", PGC_SUSET);
+	DefineCustomEnumVariable("aidb.delegation_role",
+							 "What the tools of a delegate run as: what the delegating agent's run as, or the role of the delegate's own purpose where that has no more rights.",
+							 NULL, &delegation_role, 0, delegation_roles, PGC_SUSET, 0, NULL, NULL, NULL);
 	define_string("aidb.egress_allowlist",
 				  "Hosts that may be connected to: exact names, .suffixes, addresses, CIDR ranges, separated by commas; empty: every host over TLS.",
 				  &egress_allowlist, "", PGC_SUSET);
@@ -150,6 +160,7 @@ aidb_config_fields(StringInfo buf)
 	put(buf, "allow_insecure_egress", allow_insecure_egress ? "t" : "f");
 	put(buf, "allow_insecure_tls", allow_insecure_tls ? "t" : "f");
 	put(buf, "ca_file", ca_file);
+	put(buf, "delegation_role", delegation_roles[delegation_role].name);
 	put(buf, "egress_allowlist", own_list ? egress_allowlist : other_list);
 	put(buf, "egress_parameter", own_list ? "aidb.egress_allowlist" : "edb.egress_allowlist");
 	put(buf, "https_proxy", environment(https_proxy, "HTTPS_PROXY", "HTTP_PROXY"));

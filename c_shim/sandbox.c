@@ -22,6 +22,7 @@
 #include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/plancache.h"
@@ -116,6 +117,11 @@ check_role(AidbToolCall *call)
 	Oid			caller = GetUserId();
 	Oid			role;
 
+	/*
+	 * What other sessions did to roles and grants meanwhile: nothing else on
+	 * the way here takes a lock, which is when caches learn of it.
+	 */
+	AcceptInvalidationMessages();
 	if (call->role_name == NULL)
 	{
 		if (superuser() && !call->read_only && !aidb_allow_superuser_tools)
@@ -151,6 +157,37 @@ check_role(AidbToolCall *call)
 	return role;
 }
 
+/*
+ * The oid of a function of ours.  Its text is looked up once: an oid that still
+ * exists still is the same function, because oids of dropped ones come back only
+ * after all others.
+ */
+static Oid
+function_named(const char *signature)
+{
+	static struct
+	{
+		char	   *signature;
+		Oid			fn;
+	}			known[16];
+	int			i;
+	Oid			fn;
+
+	for (i = 0; i < (int) lengthof(known) && known[i].signature; i++)
+		if (strcmp(known[i].signature, signature) == 0)
+			break;
+	if (i < (int) lengthof(known) && known[i].signature && SearchSysCacheExists1(PROCOID, ObjectIdGetDatum(known[i].fn)))
+		return known[i].fn;
+	fn = DatumGetObjectId(DirectFunctionCall1(regprocedurein, CStringGetDatum(signature)));
+	if (i < (int) lengthof(known))
+	{
+		if (known[i].signature == NULL)
+			known[i].signature = MemoryContextStrdup(TopMemoryContext, signature);
+		known[i].fn = fn;
+	}
+	return fn;
+}
+
 /* A native tool is permitted to a role by EXECUTE on the function of its name. */
 static void
 check_function_grant(AidbToolCall *call, Oid role)
@@ -159,7 +196,7 @@ check_function_grant(AidbToolCall *call, Oid role)
 
 	if (call->function == NULL)
 		return;
-	fn = DatumGetObjectId(DirectFunctionCall1(regprocedurein, CStringGetDatum(call->function)));
+	fn = function_named(call->function);
 	if (AIDB_FUNCTION_ACL(fn, role) != ACLCHECK_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -349,8 +386,10 @@ set_call_settings(AidbToolScope *s)
 	if (work_mem > 64 * 1024)
 		set_for_call("work_mem", "64MB");
 	hide_settings();
+	/* 16 and later refuse SAVE for it; LOCAL is undone with the nest level too */
 	if (s->read_only)
-		set_for_call("transaction_read_only", "on");
+		(void) set_config_option("transaction_read_only", "on", PGC_SUSET, PGC_S_SESSION,
+								 GUC_ACTION_LOCAL, true, 0, false);
 }
 
 /* --- tool scope: time -------------------------------------------------------- */

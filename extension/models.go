@@ -42,7 +42,7 @@ func (m *models) open(ctx context.Context, ref agent.ModelRef) (agent.Model, err
 	switch ref.Provider {
 	case "dummy":
 		return m.wiring.dummy.Open(ref)
-	case "openai_completions":
+	case "openai_completions", "completions": // an older name of it
 		credentials, err := m.credentials(ctx, ref)
 		if err != nil {
 			return nil, err

@@ -147,7 +147,8 @@ BEGIN ATOMIC
         CROSS JOIN LATERAL aidb_internal.tool_missing(s, p.role_now) AS lack
         WHERE p.role_now IS NOT NULL
     )
-    SELECT f.severity, f.agent, f.tool, f.finding, f.advice FROM findings f ORDER BY f.n, f.agent, f.tool, f.finding;
+    SELECT f.severity, f.agent, f.tool, f.finding, f.advice FROM findings f
+    ORDER BY CASE f.severity WHEN 'error' THEN 1 WHEN 'warning' THEN 2 ELSE 3 END, f.n, f.agent, f.tool, f.finding;
 END;
 COMMENT ON FUNCTION aidb_internal.check_purpose(text) IS 'Behind aidb.check_purpose.';
 REVOKE ALL ON FUNCTION aidb_internal.check_purpose(text) FROM PUBLIC;
@@ -157,7 +158,7 @@ RETURNS TABLE (severity text, agent text, tool text, finding text, advice text)
 LANGUAGE c STABLE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
 COMMENT ON FUNCTION aidb.check_purpose(text) IS
-    'What a purpose still lacks: for each tool of each agent that carries it the GRANT that is missing, and what aidb.check_role says of its role. advice is the statement that mends a finding. No rows: nothing was found. Of run_sql_query and execute_sql, which may touch any table, only the right to use them is looked at. Privileges: aidb_governance, aidb_auditor, aidb_users.';
+    'What a purpose still lacks, worst first: for each tool of each agent that carries it the GRANT that is missing, and what aidb.check_role says of its role. advice is the statement that mends a finding. No rows: nothing was found. Of run_sql_query and execute_sql, which may touch any table, only the right to use them is looked at. Privileges: aidb_governance, aidb_auditor, aidb_users.';
 REVOKE ALL ON FUNCTION aidb.check_purpose(text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.check_purpose(text) TO aidb_governance, aidb_auditor, aidb_users;
 

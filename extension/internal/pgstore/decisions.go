@@ -25,8 +25,7 @@ SELECT r.i, $2::uuid, r.n, r.t, r.c, r.k, r.a, r.p, r.o, r.x, r.u, r.w, r.y, r.r
        r.g, r.m, decode(r.f, 'hex'), decode(r.h, 'hex')
 FROM jsonb_to_recordset($1::jsonb) r (
     i uuid, n integer, t timestamptz, c uuid, k uuid, a text, p text, o text, x text, u text, w text, y text, r text,
-    s text, d text, e boolean, b text, q text, z text, l bigint, g text, m bigint, f text, h text)
-ORDER BY r.n`
+    s text, d text, e boolean, b text, q text, z text, l bigint, g text, m bigint, f text, h text)`
 
 // begin says which record was the newest when the run began; the first time counts.
 func (s *Store) begin(head string) {

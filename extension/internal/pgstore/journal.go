@@ -43,11 +43,19 @@ const taskSQL = `
 INSERT INTO aidb_internal.agent_task_queue (
     id, agent_id, conversation_id, request_message_id, response_message_id, role, initiated_by, status,
     budget_consumed, rounds, input_tokens, output_tokens, timeout_at, error, created_at, completed_at, caller, principal,
-    decisions)
+    decisions, parent_task_id)
 VALUES (
     $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::uuid, $6, $7, $8::aidb.task_status,
     $9::integer, $10::integer, $11::bigint, $12::bigint, $13::timestamptz, $14, $15::timestamptz, $16::timestamptz, $17, $18,
-    $19::integer)`
+    $19::integer, $20::uuid)`
+
+// Journal returns a journal for one run, which also writes the decisions of the call so far.
+func (s *Store) Journal(t *decision.Trail) agent.Journal {
+	if t == nil {
+		t = &decision.Trail{}
+	}
+	return &journal{host: s.host, store: s, trail: t}
+}
 
 // Begin implements agent.Journal.
 func (j *journal) Begin(_ context.Context, t agent.Task) error {
@@ -81,7 +89,7 @@ func (j *journal) Finish(ctx context.Context, end agent.TaskEnd) error {
 		t.Role, t.Caller.SessionUser, end.Status,
 		end.BudgetConsumed, end.Rounds, optionalCount(end.Usage.Input), optionalCount(end.Usage.Output),
 		timestamp(end.TimeoutAt), optionalText(conversation.Clean(end.Error)), timestamp(t.CreatedAt), timestamp(end.CompletedAt),
-		t.Caller.Role, t.Caller.Principal, j.trail.Count(),
+		t.Caller.Role, t.Caller.Principal, j.trail.Count(), optionalID(t.Parent),
 	}}}
 	if j.records > 0 {
 		statements = append(statements, j.flush())

@@ -9,7 +9,6 @@ import (
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
-	"aidb/extension/internal/decision"
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/spi"
 	"aidb/extension/internal/tool"
@@ -56,12 +55,12 @@ func (n *Natives) keep(rows spi.Rows) error {
 	return nil
 }
 
-// Store reads the tables for one run; it is not for concurrent use.
+// Store reads the tables for one call and the runs in it; it is not for concurrent use.
 type Store struct {
 	host    Host
 	natives *Natives
 
-	// The chain of the run's decisions: its id, how many links it has, and the hash of the last.
+	// The chain of the call's decisions: its id, how many links it has, and the hash of the last.
 	chain uuid.UUID
 	links int
 	head  []byte
@@ -70,7 +69,7 @@ type Store struct {
 	stored map[string]tool.Tool // SQL tools
 	asked  map[string]bool      // names that were looked up among them
 
-	ahead     *spi.Rows // an agent's row that came with the start of the run
+	ahead     *spi.Rows // an agent's row that came with the start of the call
 	aheadName string
 }
 
@@ -80,8 +79,7 @@ func New(host Host, natives *Natives) *Store { return &Store{host: host, natives
 // Prefetched gives the store the result of AgentSQL for an agent.
 func (s *Store) Prefetched(name string, rows spi.Rows) { s.ahead, s.aheadName = &rows, name }
 
-// AgentSQL is an agent with its purpose and its model in one row. The provider is the one whose implementation answers:
-// 'completions' is an older name of another.
+// AgentSQL is an agent with its purpose and its model in one row.
 //
 // The main thread runs it before agent_converse starts (see bridge.h, READY).
 const AgentSQL = `
@@ -90,13 +88,12 @@ SELECT a.id, a.name, a.instructions, a.model, a.purpose,
        a.input_token_budget, a.output_token_budget, a.max_iterations, a.timeout_seconds,
        a.budget_strategy, a.enabled, pg_catalog.pg_get_userbyid(a.owner),
        p.role, p.deleted_at IS NOT NULL, p.allow_elevated, p.role_oid::oid,
-       v.canonical, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
+       m.provider, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
        ` + headSQL + `,
        (SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.sql_tools t WHERE t.name = ANY (a.tools))
 FROM aidb_internal.agents a
 LEFT JOIN aidb_internal.purpose_registry p ON p.name = a.purpose
 LEFT JOIN aidb_internal.models m ON m.name = a.model
-LEFT JOIN aidb_internal.providers v ON v.name = m.provider
 LEFT JOIN aidb_internal.model_credentials c ON c.model = m.name
 WHERE a.name = $1`
 
@@ -146,10 +143,11 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	return d, nil
 }
 
-// agentRow returns the agent's row: the one that came with the run's start, or it is asked for.
+// agentRow returns the agent's row: the first time the one that came with the start of the call, or it is asked for.
 func (s *Store) agentRow(ctx context.Context, name string) ([]spi.Rows, error) {
-	if s.ahead != nil && s.aheadName == name {
-		return []spi.Rows{*s.ahead}, nil
+	if ahead := s.ahead; ahead != nil && s.aheadName == name {
+		s.ahead = nil
+		return []spi.Rows{*ahead}, nil
 	}
 	statements := []spi.Statement{{SQL: AgentSQL, Args: []any{name}}}
 	if s.natives.known() == nil {
@@ -241,10 +239,9 @@ func textArray(texts []string) string {
 }
 
 const modelSQL = `
-SELECT v.canonical, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
+SELECT m.provider, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
        ` + headSQL + `
 FROM aidb_internal.models m
-LEFT JOIN aidb_internal.providers v ON v.name = m.provider
 LEFT JOIN aidb_internal.model_credentials c ON c.model = m.name
 WHERE m.name = $1`
 
@@ -323,12 +320,4 @@ func (s *Store) Conversation(ctx context.Context, id uuid.UUID) (agent.Conversat
 		c.Records = append(c.Records, rec)
 	}
 	return c, nil
-}
-
-// Journal returns a journal for one run, which also writes the run's decisions.
-func (s *Store) Journal(t *decision.Trail) agent.Journal {
-	if t == nil {
-		t = &decision.Trail{}
-	}
-	return &journal{host: s.host, store: s, trail: t}
 }

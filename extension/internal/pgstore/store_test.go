@@ -244,7 +244,7 @@ func TestJournal_WritesTheRunInOneBatch(t *testing.T) {
 	require.Equal(t, []any{
 		someID, task.AgentID.String(), task.ConversationID.String(), task.PromptID.String(), nil, "ann", "login", "ERROR",
 		int64(20), 1, input, nil, "2026-01-02T02:05:05.678901Z", "no answer",
-		"2026-01-02T02:04:05.678901Z", "2026-01-02T02:04:05.678901Z", "ann", "user:1", 0,
+		"2026-01-02T02:04:05.678901Z", "2026-01-02T02:04:05.678901Z", "ann", "user:1", 0, nil,
 	}, row.Args)
 
 	log := h.batches[0][1]
