@@ -98,8 +98,6 @@ func (c *Cluster) configure() error {
 		"listen_addresses = '127.0.0.1'", fmt.Sprintf("port = %d", c.Port), fmt.Sprintf("unix_socket_directories = '%s'", c.Dir),
 		"max_connections = 200", "shared_buffers = 128MB", "log_line_prefix = '%m [%p] '", "logging_collector = off",
 		"log_min_messages = warning",
-		// Its launcher ends with exit code 1 at every shutdown, which looks like a crash in the log.
-		"max_logical_replication_workers = 0",
 	}
 	if !c.opts.Durable {
 		lines = append(lines, "fsync = off", "full_page_writes = off")

@@ -49,8 +49,9 @@ func (c *Cluster) Log() string {
 	return string(text)
 }
 
-// crash matches the lines that a healthy server never logs, of the server and of a dying Go runtime.
-var crash = regexp.MustCompile(`(?m)^.*(terminated by signal|exited with exit code|terminating any other active server processes|` +
+// crash matches the lines that a healthy server never logs, of the server and of a dying Go runtime. A background worker
+// that is told to stop exits with code 1, which the server logs too and which is no crash.
+var crash = regexp.MustCompile(`(?m)^.*(terminated by signal|server process \(PID \d+\) exited with exit code|terminating any other active server processes|` +
 	`all server processes terminated; reinitializing|PANIC:|server process .* crash|unexpected SIGQUIT|` +
 	`^fatal error: |^runtime: |^goroutine \d+ |^SIG[A-Z]+: |TRAP: ).*$`)
 
