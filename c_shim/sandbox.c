@@ -19,6 +19,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "executor/spi.h"
+#include "storage/proc.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -58,6 +59,9 @@ aidb_enter_owner(AidbOwnerScope *s, Oid owner)
 	/* names of ours are qualified; operators and types must be pg_catalog's */
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_SUSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
+	/* the caller's limit is for its own locks; our log waits a moment for a page at most */
+	if (LockTimeout > 0)
+		(void) set_config_option("lock_timeout", "0", PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	SetUserIdAndSecContext(owner, s->sec | SECURITY_LOCAL_USERID_CHANGE);
 }
 
