@@ -61,7 +61,8 @@ extern void aidb_error_reset(void);
  * Called inside ereport(): marks an error as raised by us and says what kind
  * of refusal it is (a decision record's denial_reason).
  */
-extern int	aidb_refused(const char *reason);
+#define aidb_refused(reason) aidb_refused_in((reason), __func__)
+extern int	aidb_refused_in(const char *reason, const char *function);
 extern const char *aidb_error_reason(const ErrorData *e);
 extern void aidb_error_fields(StringInfo buf, const ErrorData *e);
 extern void aidb_raise_from_go(AidbReader *r) __attribute__((noreturn));
@@ -138,7 +139,27 @@ struct AidbToolScope
 	Oid			role;
 	bool		read_only;
 	volatile sig_atomic_t deadline_hit;
+	int64		logged;			/* bytes that it made procedures log */
 };
+
+/* --- portals.c: cursors of the caller and of a tool call --------------------- */
+typedef struct AidbFrozenPortal
+{
+	struct PortalData *portal;
+	int			status;
+} AidbFrozenPortal;
+
+typedef struct AidbPortals
+{
+	int			nnames;			/* of all portals before the call */
+	char	  **names;
+	int			nfrozen;
+	AidbFrozenPortal *frozen;
+} AidbPortals;
+
+extern void aidb_freeze_portals(AidbPortals *p);
+extern void aidb_thaw_portals(AidbPortals *p);
+extern void aidb_drop_new_portals(AidbPortals *p);
 
 /* --- tool.c: the statement of a tool call ---------------------------------- */
 extern void aidb_tool_prepare(AidbToolCall *call);	/* trusted text, before the switch */
@@ -150,11 +171,16 @@ extern DestReceiver *aidb_json_receiver(AidbToolCall *call);
 /* --- filter.c, functions.c: what runs while a tool call is on -------------- */
 extern void aidb_install_filters(void);
 extern void aidb_check_statement(RawStmt *raw, bool read_only);
+extern bool aidb_is_escape_statement(Node *stmt);	/* of identity, or of the caller's settings */
 extern void aidb_check_function(Oid fn, bool read_only);
 extern bool aidb_function_is_denied(HeapTuple proc);
 extern bool aidb_function_is_harmless(HeapTuple proc);
+
+/* --- plpgsql.c: PL/pgSQL while a tool call is on ----------------------------- */
 extern bool aidb_plpgsql_ran;	/* since the plan cache was last reset */
 extern void aidb_install_plpgsql_plugin(void);
+extern void aidb_install_log_filter(void);
+extern void aidb_plpgsql_forget(void);	/* what the call compiled */
 
 /* --- prove.c: read-only statements ------------------------------------------- */
 extern void aidb_prove_read_only(Query *query);

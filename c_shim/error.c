@@ -11,8 +11,13 @@
 
 #include "mb/pg_wchar.h"
 
-/* Set by aidb_refused() while the error that it belongs to is on its way up. */
+/*
+ * Set by aidb_refused() while the error that it belongs to is on its way up.
+ * A handler of the statement may swallow that error, and another may follow: it
+ * is told by the C function that raised it, which ErrorData has too.
+ */
 static const char *pending_reason = NULL;
+static const char *pending_function = NULL;
 
 void
 aidb_error_reset(void)
@@ -21,9 +26,10 @@ aidb_error_reset(void)
 }
 
 int
-aidb_refused(const char *reason)
+aidb_refused_in(const char *reason, const char *function)
 {
 	pending_reason = reason;
+	pending_function = function;
 	return 0;
 }
 
@@ -33,7 +39,7 @@ aidb_error_reason(const ErrorData *e)
 {
 	static const char *const raisers[] = AIDB_ESCALATION_RAISERS;
 
-	if (pending_reason)
+	if (pending_reason && e->funcname && strcmp(e->funcname, pending_function) == 0)
 		return pending_reason;
 	if (e->sqlerrcode != ERRCODE_INSUFFICIENT_PRIVILEGE)
 		return NULL;

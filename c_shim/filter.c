@@ -1,6 +1,6 @@
 /*
  * filter.c
- *		What may run while a tool call is on: statements, executor, PL/pgSQL.
+ *		What may run while a tool call is on: statements, executor, planner.
  *
  * The hooks are installed for the process but do nothing outside a tool call
  * (aidb_tool_scope is NULL).  Inside they see every statement at any depth:
@@ -13,20 +13,24 @@
  */
 #include "aidb.h"
 
+#include "access/transam.h"
 #include "access/xact.h"
 #include "executor/execdesc.h"
 #include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
-#include "plpgsql.h"
+#include "optimizer/plancat.h"
 #include "tcop/utility.h"
 #include "catalog/objectaccess.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
 
 static ProcessUtility_hook_type next_utility = NULL;
 static ExecutorStart_hook_type next_executor_start = NULL;
 static object_access_hook_type next_object_access = NULL;
-
-/* A PL/pgSQL function has run since the plan cache was last reset (sandbox.c). */
-bool		aidb_plpgsql_ran = true;
+static get_relation_info_hook_type next_relation_info = NULL;
+static get_relation_stats_hook_type next_relation_stats = NULL;
 
 /* --- statements ------------------------------------------------------------- */
 
@@ -40,8 +44,8 @@ is_identity_statement(Node *stmt)
 }
 
 /* RESET ALL and DISCARD ALL are attempts to get rid of the caller's settings. */
-static bool
-is_escape_statement(Node *stmt)
+bool
+aidb_is_escape_statement(Node *stmt)
 {
 	if (IsA(stmt, VariableSetStmt))
 		return ((VariableSetStmt *) stmt)->kind == VAR_RESET_ALL || is_identity_statement(stmt);
@@ -68,6 +72,8 @@ hint_for(Node *stmt)
 			return "A tool call runs with the settings of its caller.";
 		case T_CopyStmt:
 			return "Use SELECT to read and INSERT to write rows.";
+		case T_DoStmt:
+			return "Write it in PL/pgSQL: only that can be stopped when its time is over.";
 		case T_TransactionStmt:
 			return "A tool call is one step of the caller's transaction.";
 		case T_NotifyStmt:
@@ -86,9 +92,25 @@ refuse_statement(Node *stmt, const char *mode)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-			 aidb_refused(is_escape_statement(stmt) ? "escalation_blocked" : "pre_execution_rejected"),
+			 aidb_refused(aidb_is_escape_statement(stmt) ? "escalation_blocked" : "pre_execution_rejected"),
 			 errmsg("%s is not allowed in a %stool call", tag, mode),
 			 hint ? errhint("%s", hint) : 0));
+}
+
+/* Code in other languages goes on whatever the deadline says: nothing in them looks. */
+static bool
+do_is_plpgsql(DoStmt *stmt)
+{
+	ListCell   *lc;
+
+	foreach(lc, stmt->args)
+	{
+		DefElem    *e = lfirst_node(DefElem, lc);
+
+		if (strcmp(e->defname, "language") == 0 && strcmp(strVal(e->arg), "plpgsql") != 0)
+			return false;
+	}
+	return true;
 }
 
 static bool
@@ -108,6 +130,7 @@ utility_is_allowed(Node *stmt, bool read_only)
 		case T_CallStmt:
 			return true;		/* nested; at the top of a read-only call it was refused */
 		case T_DoStmt:
+			return !read_only && do_is_plpgsql((DoStmt *) stmt);
 		case T_TruncateStmt:
 			return !read_only;
 		default:
@@ -145,7 +168,7 @@ aidb_check_statement(RawStmt *raw, bool read_only)
 {
 	Node	   *stmt = raw->stmt;
 
-	if (IsA(stmt, VariableSetStmt) && is_escape_statement(stmt))
+	if (IsA(stmt, VariableSetStmt) && aidb_is_escape_statement(stmt))
 	{
 		VariableSetStmt *set = (VariableSetStmt *) stmt;
 
@@ -210,6 +233,15 @@ filter_executor_start(QueryDesc *queryDesc, int eflags)
 {
 	AidbToolScope *s = aidb_tool_scope;
 
+	/* a function's SET clause can ask for workers, in which no filter is up */
+	if (s && queryDesc->plannedstmt->parallelModeNeeded)
+	{
+		PlannedStmt *alone = palloc(sizeof(PlannedStmt));
+
+		*alone = *queryDesc->plannedstmt;
+		alone->parallelModeNeeded = false;
+		queryDesc->plannedstmt = alone;
+	}
 	if (s && s->read_only)
 	{
 		XactReadOnly = true;
@@ -233,79 +265,57 @@ filter_object_access(ObjectAccessType access, Oid classId, Oid objectId, int sub
 		aidb_check_function(objectId, aidb_tool_scope->read_only);
 }
 
-/* --- PL/pgSQL ------------------------------------------------------------------ */
+/* --- planner ------------------------------------------------------------------ */
 
 /*
- * A handler WHEN query_canceled in a loop swallows every cancellation.  Each
- * statement is reported here before its block's handler is set up, so the
- * deadline ends the loop all the same.
+ * To estimate how many rows a condition keeps, the planner calls its operator
+ * with values of the statistics, and no hook sees that call: an operator of the
+ * role's own over pg_try_advisory_lock() takes locks at EXPLAIN.  So operators
+ * that users made are looked at before statistics are.
  */
-static PLpgSQL_plugin *next_plugin = NULL;
-
-static void
-plugin_func_setup(PLpgSQL_execstate *estate, PLpgSQL_function *func)
+static bool
+check_operators(Node *node, void *context)
 {
-	aidb_plpgsql_ran = true;
-	if (next_plugin && next_plugin->func_setup)
-		next_plugin->func_setup(estate, func);
+	Oid			operator = InvalidOid;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, OpExpr) || IsA(node, DistinctExpr) || IsA(node, NullIfExpr))
+		operator = ((OpExpr *) node)->opno;
+	else if (IsA(node, ScalarArrayOpExpr))
+		operator = ((ScalarArrayOpExpr *) node)->opno;
+	if (operator >= FirstNormalObjectId)
+		aidb_check_function(get_opcode(operator), aidb_tool_scope->read_only);
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, check_operators, context, 0);
+	return expression_tree_walker(node, check_operators, context);
 }
 
+/* Expressions of outer queries may be estimated with the columns of a subquery. */
 static void
-plugin_func_beg(PLpgSQL_execstate *estate, PLpgSQL_function *func)
+check_operators_of(PlannerInfo *root)
 {
-	if (next_plugin && next_plugin->func_beg)
-		next_plugin->func_beg(estate, func);
+	for (; root; root = root->parent_root)
+		(void) check_operators((Node *) root->parse, NULL);
 }
 
+/* Called for each table of a query whose functions have been inlined. */
 static void
-plugin_func_end(PLpgSQL_execstate *estate, PLpgSQL_function *func)
+filter_relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 {
-	if (next_plugin && next_plugin->func_end)
-		next_plugin->func_end(estate, func);
+	if (aidb_tool_scope && rel->reloptkind == RELOPT_BASEREL)
+		check_operators_of(root);
+	if (next_relation_info)
+		next_relation_info(root, relation, inhparent, rel);
 }
 
-static void
-plugin_stmt_beg(PLpgSQL_execstate *estate, PLpgSQL_stmt *stmt)
+/* The other way to a column's statistics: through a WITH query, which is planned first. */
+static bool
+filter_relation_stats(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attnum, VariableStatData *vardata)
 {
-	if (aidb_tool_scope && aidb_tool_scope->deadline_hit)
-		ereport(ERROR,
-				(errcode(ERRCODE_QUERY_CANCELED),
-				 errmsg("canceling statement: the tool call's time is over")));
-	if (next_plugin && next_plugin->stmt_beg)
-		next_plugin->stmt_beg(estate, stmt);
-}
-
-static void
-plugin_stmt_end(PLpgSQL_execstate *estate, PLpgSQL_stmt *stmt)
-{
-	if (next_plugin && next_plugin->stmt_end)
-		next_plugin->stmt_end(estate, stmt);
-}
-
-static PLpgSQL_plugin plugin = {
-	.func_setup = plugin_func_setup,
-	.func_beg = plugin_func_beg,
-	.func_end = plugin_func_end,
-	.stmt_beg = plugin_stmt_beg,
-	.stmt_end = plugin_stmt_end,
-};
-
-/*
- * There is one slot for a plugin.  Whoever is in it already is called by ours;
- * whoever takes it later (a profiler) is noticed at the next tool call, which
- * puts ours in front again.  PL/pgSQL fills the plugin's callbacks into the
- * one it finds, so ours are handed on.
- */
-void
-aidb_install_plpgsql_plugin(void)
-{
-	PLpgSQL_plugin **slot = (PLpgSQL_plugin **) find_rendezvous_variable("PLpgSQL_plugin");
-
-	if (*slot == &plugin)
-		return;
-	next_plugin = *slot;
-	*slot = &plugin;
-	aidb_plpgsql_ran = true;	/* it may have, unseen */
+	if (aidb_tool_scope)
+		check_operators_of(root);
+	return next_relation_stats && next_relation_stats(root, rte, attnum, vardata);
 }
 
 void
@@ -317,5 +327,10 @@ aidb_install_filters(void)
 	ExecutorStart_hook = filter_executor_start;
 	next_object_access = object_access_hook;
 	object_access_hook = filter_object_access;
+	next_relation_info = get_relation_info_hook;
+	get_relation_info_hook = filter_relation_info;
+	next_relation_stats = get_relation_stats_hook;
+	get_relation_stats_hook = filter_relation_stats;
 	aidb_install_plpgsql_plugin();
+	aidb_install_log_filter();
 }

@@ -46,12 +46,13 @@ static const char *const denied[] = {
 	"pg_create_logical_replication_slot", "pg_drop_replication_slot", "pg_copy_*_replication_slot*",
 	"pg_replication_slot_advance", "pg_logical_slot_*", "pg_sync_replication_slots",
 	"pg_stat_reset*", "pg_stat_clear*", "pg_stat_force_next_flush", "pg_stat_have_stats",
+	"pg_stat_statements_reset*", "pg_buffercache_evict*", "autoprewarm_*", "pg_log_standby_snapshot",
 	"pg_import_system_collations", "pg_stop_making_pinned_objects", "pg_nextoid",
 	"pg_extension_config_dump", "binary_upgrade_*", "pg_event_trigger_*",
 	"pg_set_relation_stats", "pg_restore_*_stats", "pg_clear_*_stats",
 	"injection_points_*",
 	/* files */
-	"pg_read_file*", "pg_read_binary_file*", "pg_ls_*", "pg_stat_file*", "pg_hba_file_rules",
+	"pg_read_file*", "pg_read_binary_file*", "pg_ls_*", "pg_stat_file*", "pg_hba_file_rules", "pg_ident_file_mappings", "pg_logdir_ls*",
 	"pg_show_all_file_settings", "show_all_file_settings", "pg_current_logfile*",
 	"pg_file_*",
 	/* maintenance that writes whatever the transaction says */
@@ -80,6 +81,12 @@ static const char *const harmless[] = {
 	"pg_get_backend_memory_contexts", "pg_is_wal_replay_paused", "amvalidate", "tsquery_rewrite_query",
 	"ts_stat*", "pg_stat_statements*", "pg_buffercache_*", "pgstat*",
 };
+
+/*
+ * STABLE, but the caller's transaction becomes one that writes: it gets a
+ * number, which no rollback of the call takes back.
+ */
+static const char *const numbering[] = {"pg_current_xact_id", "txid_current"};
 
 static bool
 symbol_matches(const char *symbol, const char *pattern)
@@ -195,6 +202,8 @@ aidb_check_function(Oid fn, bool read_only)
 	if (aidb_function_is_denied(tuple))
 		refuse(proc, "", strcmp(native_symbol(tuple), "set_config_by_name") == 0 ? "escalation_blocked" : "pre_execution_rejected");
 	if (read_only && proc->provolatile == PROVOLATILE_VOLATILE && !aidb_function_is_harmless(tuple))
+		refuse(proc, "read-only ", "pre_execution_rejected");
+	if (read_only && proc->prolang == INTERNALlanguageId && in_list(native_symbol(tuple), numbering, lengthof(numbering)))
 		refuse(proc, "read-only ", "pre_execution_rejected");
 	ReleaseSysCache(tuple);
 }

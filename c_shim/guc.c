@@ -67,6 +67,17 @@ define_string(const char *name, const char *text, char **value, const char *boot
 	DefineCustomStringVariable(name, text, NULL, value, boot, context, 0, NULL, NULL, NULL);
 }
 
+/* A function that has SET aidb.principal would show a tool the history of other people. */
+static bool
+check_principal(char **newval, void **extra, GucSource source)
+{
+	if (aidb_tool_scope == NULL)
+		return true;
+	GUC_check_errcode(ERRCODE_INSUFFICIENT_PRIVILEGE);
+	GUC_check_errmsg("parameter \"aidb.principal\" cannot be changed in a tool call");
+	return false;
+}
+
 void
 aidb_define_settings(void)
 {
@@ -116,9 +127,9 @@ aidb_define_settings(void)
 	DefineCustomEnumVariable("aidb.otel_client",
 							 "Where OpenTelemetry spans go: nowhere, to aidb_otel.traces, or to the server's log.",
 							 NULL, &otel_client, 0, otel_clients, PGC_SUSET, 0, NULL, NULL, NULL);
-	define_string("aidb.principal",
-				  "The end user on whose behalf the application calls; empty: the caller's role. Keeps people behind one role apart.",
-				  &principal, "", PGC_USERSET);
+	DefineCustomStringVariable("aidb.principal",
+							   "The end user on whose behalf the application calls; empty: the caller's role. Keeps people behind one role apart.",
+							   NULL, &principal, "", PGC_USERSET, 0, check_principal, NULL, NULL);
 	define_bool("aidb.test_hooks",
 				"Makes the extension's own fault tests callable by superusers.", &aidb_test_hooks, PGC_SUSET);
 	define_string("aidb.tool_allowed_functions",

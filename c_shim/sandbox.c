@@ -17,21 +17,19 @@
 #include "aidb.h"
 
 #include "catalog/namespace.h"
+#include "catalog/pg_auth_members.h"
 #include "catalog/pg_authid.h"
 #include "executor/spi.h"
 #include "storage/proc.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
+#include "utils/catcache.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/plancache.h"
-#include "utils/portal.h"
 #include "utils/regproc.h"
 #include "utils/resowner.h"
 #include "utils/syscache.h"
-#include "utils/tuplestore.h"
 #include "utils/varlena.h"
 
 AidbToolScope *aidb_tool_scope = NULL;
@@ -39,15 +37,6 @@ AidbToolScope *aidb_tool_scope = NULL;
 /* The deadline of the last tool call has passed: its 57014 is not the user's. */
 static volatile sig_atomic_t deadline_passed = false;
 static TimeoutId deadline_timer = MAX_TIMEOUTS;
-
-/* The caller's portals that could be run or closed, frozen during the call. */
-typedef struct FrozenPortals
-{
-	int			nnames;			/* of all portals before the call */
-	char	  **names;
-	int			nfrozen;
-	Portal	   *frozen;
-} FrozenPortals;
 
 /* --- owner scope ----------------------------------------------------------- */
 
@@ -83,6 +72,27 @@ static const Oid outside_roles[] = {
 	ROLE_PG_SIGNAL_BACKEND,
 };
 
+/*
+ * SET ROLE is closed to a tool, but a member inherits all that the superuser
+ * owns: the tables behind the extension, the log of decisions first.
+ */
+static bool
+inherits_from_superuser(Oid role)
+{
+	CatCList   *list = SearchSysCacheList1(AUTHMEMMEMROLE, ObjectIdGetDatum(role));
+	bool		found = false;
+
+	check_stack_depth();
+	for (int i = 0; i < list->n_members && !found; i++)
+	{
+		Oid			parent = ((Form_pg_auth_members) GETSTRUCT(&list->members[i]->tuple))->roleid;
+
+		found = superuser_arg(parent) || inherits_from_superuser(parent);
+	}
+	ReleaseCatCacheList(list);
+	return found;
+}
+
 /* A purpose's role must not be able to do what no sandbox can hold. */
 static void
 check_role_is_confined(Oid role, const char *name)
@@ -102,6 +112,8 @@ check_role_is_confined(Oid role, const char *name)
 		what = "may create roles";
 	else if (form->rolreplication)
 		what = "may replicate";
+	else if (inherits_from_superuser(role))
+		what = "is a member of a superuser";
 	ReleaseSysCache(tuple);
 	for (int i = 0; what == NULL && i < (int) lengthof(outside_roles); i++)
 		if (is_member_of_role_nosuper(role, outside_roles[i]))
@@ -149,7 +161,7 @@ check_role(AidbToolCall *call)
 				 errmsg("role '%s' is not the one that the purpose was set to; refusing to switch", call->role_name),
 				 errdetail("It was dropped and created anew since."),
 				 errhint("Set the purpose again with aidb.update_purpose if the new role is meant.")));
-	if (!is_member_of_role(caller, role))
+	if (!AIDB_MAY_ACT_AS(caller, role))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 aidb_refused("not_role_member"),
@@ -208,99 +220,6 @@ check_function_grant(AidbToolCall *call, Oid role)
 				 errmsg("permission denied for function %s", get_func_name(fn)),
 				 errhint("GRANT EXECUTE ON FUNCTION %s TO %s;", call->function,
 						 quote_identifier(GetUserNameFromId(role, false)))));
-}
-
-/* --- tool scope: the caller's cursors -------------------------------------- */
-
-/* Names of all portals that pg_cursors would show, read without SQL. */
-static int
-portal_names(char ***names)
-{
-	LOCAL_FCINFO(fcinfo, 0);
-	FmgrInfo	flinfo;
-	ReturnSetInfo rsinfo = {0};
-	ExprContext *econtext = CreateStandaloneExprContext();
-	TupleTableSlot *slot;
-	int			n = 0,
-				room = 8;
-
-	*names = palloc(sizeof(char *) * room);
-	fmgr_info(F_PG_CURSOR, &flinfo);
-	rsinfo.type = T_ReturnSetInfo;
-	rsinfo.econtext = econtext;
-	rsinfo.allowedModes = SFRM_Materialize;
-	rsinfo.returnMode = SFRM_Materialize;
-	InitFunctionCallInfoData(*fcinfo, &flinfo, 0, InvalidOid, NULL, (Node *) &rsinfo);
-	(void) FunctionCallInvoke(fcinfo);
-	slot = MakeSingleTupleTableSlot(rsinfo.setDesc, &TTSOpsMinimalTuple);
-	while (tuplestore_gettupleslot(rsinfo.setResult, true, false, slot))
-	{
-		bool		isnull;
-		Datum		name = slot_getattr(slot, 1, &isnull);
-
-		if (n == room)
-			*names = repalloc(*names, sizeof(char *) * (room *= 2));
-		if (!isnull)
-			(*names)[n++] = TextDatumGetCString(name);
-	}
-	ExecDropSingleTupleTableSlot(slot);
-	tuplestore_end(rsinfo.setResult);
-	FreeExprContext(econtext, true);
-	return n;
-}
-
-/*
- * FETCH, MOVE, CLOSE and a PL/pgSQL refcursor reach every portal of the session
- * by name, and no hook sees the last.  A portal that is marked as running is
- * refused by the engine itself.  Before the subtransaction starts, so that its
- * abort does not take them for its own.
- */
-static void
-freeze_portals(FrozenPortals *f)
-{
-	f->nnames = portal_names(&f->names);
-	f->frozen = palloc(sizeof(Portal) * (f->nnames + 1));
-	f->nfrozen = 0;
-	for (int i = 0; i < f->nnames; i++)
-	{
-		Portal		p = GetPortalByName(f->names[i]);
-
-		if (PortalIsValid(p) && p->status == PORTAL_READY)
-		{
-			p->status = PORTAL_ACTIVE;
-			f->frozen[f->nfrozen++] = p;
-		}
-	}
-}
-
-static void
-thaw_portals(FrozenPortals *f)
-{
-	for (int i = 0; i < f->nfrozen; i++)
-		f->frozen[i]->status = PORTAL_READY;
-	f->nfrozen = 0;
-}
-
-/* Cursors opened inside must not outlive the call. */
-static void
-drop_new_portals(FrozenPortals *f)
-{
-	char	  **now;
-	int			n = portal_names(&now);
-
-	for (int i = 0; i < n; i++)
-	{
-		bool		old = false;
-		Portal		p;
-
-		for (int j = 0; j < f->nnames && !old; j++)
-			old = strcmp(now[i], f->names[j]) == 0;
-		if (old)
-			continue;
-		p = GetPortalByName(now[i]);
-		if (PortalIsValid(p) && !p->portalPinned && p->status != PORTAL_ACTIVE)
-			PortalDrop(p, false);
-	}
 }
 
 /* --- tool scope: settings --------------------------------------------------- */
@@ -476,7 +395,7 @@ aidb_run_tool(AidbToolCall *call)
 	MemoryContext outer = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	AidbToolScope scope = {.call = call,.read_only = call->read_only};
-	FrozenPortals portals;
+	AidbPortals portals;
 	Oid			user,
 				temp_schema,
 				temp_toast;
@@ -496,14 +415,19 @@ aidb_run_tool(AidbToolCall *call)
 
 	GetTempNamespaceState(&temp_schema, &temp_toast);
 	/* 2. the caller's cursors */
-	freeze_portals(&portals);
+	aidb_freeze_portals(&portals);
 	PG_TRY();
 	{
+		/* GET DIAGNOSTICS PG_CONTEXT shows the caller's statements, with what stands in them */
+		error_context_stack = NULL;
+
 		/*
 		 * 3. PL/pgSQL checks EXECUTE on what its simple expressions call once
 		 * in a transaction.  Expressions that the caller warmed up would be
-		 * run unchecked: forget them.
+		 * run unchecked: forget them.  A profiler may have taken our slot
+		 * meanwhile; then nobody knows what has run.
 		 */
+		aidb_install_plpgsql_plugin();
 		if (aidb_plpgsql_ran)
 			ResetPlanCache();
 		aidb_plpgsql_ran = false;
@@ -538,7 +462,7 @@ aidb_run_tool(AidbToolCall *call)
 		stop_deadline();
 
 		if (!call->read_only)	/* else the rollback drops them */
-			drop_new_portals(&portals);
+			aidb_drop_new_portals(&portals);
 		check_no_temp_schema(temp_schema);
 		if (call->read_only)
 			check_nothing_written();
@@ -554,23 +478,30 @@ aidb_run_tool(AidbToolCall *call)
 			ReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(outer);
 		CurrentResourceOwner = owner;
-		thaw_portals(&portals);
+		aidb_thaw_portals(&portals);
+		aidb_plpgsql_forget();
 	}
 	PG_CATCH();
 	{
 		ErrorData  *e;
 
+		/* first of all: should what follows fail, no pointer into this frame is left */
+		aidb_tool_scope = NULL;
+		stop_deadline();
 		MemoryContextSwitchTo(outer);
 		e = CopyErrorData();
 		FlushErrorState();
-		aidb_tool_scope = NULL;
-		stop_deadline();
 		/* the abort restores the user id, the settings and SPI's stack */
 		while (GetCurrentTransactionNestLevel() > xact_level)
 			RollbackAndReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(outer);
 		CurrentResourceOwner = owner;
-		thaw_portals(&portals);
+		aidb_thaw_portals(&portals);
+		aidb_plpgsql_forget();
+		/* the user's cancel ends the whole run; a RAISE of the same code must not */
+		if (e->sqlerrcode == ERRCODE_QUERY_CANCELED && !deadline_passed &&
+			(e->funcname == NULL || strcmp(e->funcname, "ProcessInterrupts") != 0))
+			e->sqlerrcode = ERRCODE_RAISE_EXCEPTION;
 		if (deadline_passed && e->sqlerrcode == ERRCODE_QUERY_CANCELED)
 		{
 			e->message = psprintf("the tool call exceeded its time limit of %d ms", call->timeout_ms);

@@ -71,6 +71,8 @@ static void
 check_text(AidbToolCall *call)
 {
 	List	   *parsed = pg_parse_query(call->statement);
+	ListCell   *lc;
+	bool		escape = false;
 	RawStmt    *raw;
 
 	if (list_length(parsed) == 0)
@@ -78,10 +80,12 @@ check_text(AidbToolCall *call)
 				(errcode(ERRCODE_SYNTAX_ERROR),
 				 aidb_refused("pre_execution_rejected"),
 				 errmsg("the statement is empty")));
+	foreach(lc, parsed)
+		escape |= aidb_is_escape_statement(lfirst_node(RawStmt, lc)->stmt);
 	if (list_length(parsed) > 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_SYNTAX_ERROR),
-				 aidb_refused("pre_execution_rejected"),
+				 aidb_refused(escape ? "escalation_blocked" : "pre_execution_rejected"),
 				 errmsg("a tool call takes exactly one statement, not %d", list_length(parsed)),
 				 errhint("Send the statements one by one.")));
 	raw = linitial_node(RawStmt, parsed);
@@ -126,8 +130,6 @@ aidb_tool_execute(AidbToolCall *call)
 {
 	DestReceiver *dest = aidb_json_receiver(call);
 
-	/* a profiler may have taken the slot meanwhile */
-	aidb_install_plpgsql_plugin();
 	if (call->plan == NULL)
 		check_text(call);
 	else

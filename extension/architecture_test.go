@@ -33,7 +33,7 @@ type layer struct {
 var layers = []layer{
 	{name: "fault", packages: []string{"fault"}, pure: true, modules: []string{}},
 	{name: "leaves", packages: []string{"conversation", "schema"}, may: []string{"fault"}, pure: true,
-		modules: []string{"github.com/google/uuid", "github.com/santhosh-tekuri/jsonschema/v6"}},
+		modules: []string{"github.com/google/uuid", "github.com/google/jsonschema-go"}},
 	{name: "core", packages: []string{"tool", "purpose", "policy", "approval", "structured", "decision", "action"},
 		may: []string{"fault", "leaves"}, pure: true, modules: []string{"github.com/google/uuid"}},
 	{name: "agent", packages: []string{"agent"}, may: []string{"fault", "leaves", "core"}, pure: true,

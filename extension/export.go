@@ -42,8 +42,12 @@ func (w *wiring) spansOf(ctx context.Context, p *parts, about telemetry.Resource
 	trace := telemetry.NewTrace(about)
 	run := telemetry.Run{
 		Agent: call.Agent, Purpose: p.trail.Base.Purpose, ConversationID: p.trail.Base.ConversationID,
-		TaskID: p.trail.Base.TaskID, Status: conversation.StatusSuccess, Start: p.began, End: time.Now(),
+		TaskID: p.trail.Base.TaskID, MessageID: p.trail.MessageID, Status: conversation.StatusSuccess, Start: p.began, End: time.Now(),
 		ReadOnly: p.trail.Base.TaskID == "",
+	}
+	// the row that the run began with, where it has one: nothing is asked for a second time
+	if d, err := p.store.Agent(ctx, call.Agent); err == nil && d != nil {
+		run.AgentID, run.Model = d.ID.String(), d.ModelName
 	}
 	if out.Error != nil {
 		run.Status, run.Error = conversation.StatusError, "agent_error"

@@ -33,6 +33,8 @@ type wiring struct {
 	spans  telemetry.Client
 	about  telemetry.Resource
 	broken error // a setting that cannot be used; said by every call that needs it
+	// narrowest is aidb.delegation_role = 'narrowest'.
+	narrowest bool
 }
 
 func newWiring() *wiring {
@@ -87,6 +89,7 @@ func (w *wiring) configure(values map[string]string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = err
+	w.narrowest = values["delegation_role"] == "narrowest"
 	w.spans = telemetry.Client(values["otel_client"])
 	w.about.DatabaseName, w.about.DatabaseOID, w.about.SessionID = values["database_name"], values["database_oid"], values["session_id"]
 	w.limits = pgtool.Limits{
@@ -103,6 +106,12 @@ func retries(n int64) int {
 	return int(n)
 }
 
+func (w *wiring) delegatesNarrow() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.narrowest
+}
+
 func (w *wiring) current() (pgtool.Limits, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +121,7 @@ func (w *wiring) current() (pgtool.Limits, error) {
 // closeIdle closes the connections that no run uses.
 func (w *wiring) closeIdle() { w.openai.Close() }
 
-// parts are the adapters of one run.
+// parts are the adapters of one call.
 type parts struct {
 	host   spi.Host
 	start  spi.Start
@@ -129,10 +138,16 @@ func (p *parts) record(ctx context.Context) error {
 	if !p.start.InRecovery && !p.start.ReadOnly {
 		return p.store.WriteDecisions(ctx, p.trail)
 	}
+	p.log()
+	return nil
+}
+
+// log puts the decisions that were not written into the server's log. They go there, too, where an error is raised: what
+// was written would go with the statement.
+func (p *parts) log() {
 	for _, r := range p.trail.Take() {
 		p.host.Notice("log", "aidb decision: "+r.Line(), "")
 	}
-	return nil
 }
 
 func (w *wiring) parts(host spi.Host, s spi.Start) (*parts, error) {
@@ -163,6 +178,7 @@ func (w *wiring) agentConverse(ctx context.Context, host spi.Host, s spi.Start) 
 	service := &agent.Service{
 		Store: p.store, Models: p.models, Toolboxes: &pgtool.Opener{Catalog: p.store, Runner: p.runner},
 		NewJournal: func() agent.Journal { return p.store.Journal(p.trail) }, Clock: agent.SystemClock{}, IDs: agent.UUIDv7{}, Tracer: tracer{host},
+		Decisions: p.trail, Narrowest: w.delegatesNarrow(),
 	}
 	call := agent.Call{
 		Agent: stringArg(s, 0), Prompt: stringArg(s, 1), ConversationID: arg(s, 2), ReadOnly: boolArg(s, 3),
@@ -227,6 +243,7 @@ func (w *wiring) oneTool(ctx context.Context, host spi.Host, s spi.Start, name, 
 	}
 	result, err := p.runner.Run(ctx, tools[0], arguments, pgtool.Scope{})
 	if err != nil {
+		p.log()
 		return 0, nil, err
 	}
 	if err := p.record(ctx); err != nil {
@@ -276,6 +293,7 @@ func (w *wiring) generate(ctx context.Context, host spi.Host, s spi.Start, input
 		}
 		answer, err := p.runner.Generate(ctx, stringArg(s, 0), *input, rawArg(s, 2))
 		if err != nil {
+			p.log()
 			return nil, err
 		}
 		answers = append(answers, []*string{&answer})

@@ -28,6 +28,7 @@ SQL_API = \
     sql/api/41_agents.sql \
     sql/api/42_conversations.sql \
     sql/api/43_purposes.sql \
+    sql/api/44_task_tree.sql \
     sql/api/45_decisions.sql \
     sql/api/50_model_config.sql \
     sql/api/51_credentials.sql \

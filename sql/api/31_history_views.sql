@@ -16,15 +16,17 @@ SELECT
     t.blocking,
     t.error,
     t.created_at,
-    t.completed_at
+    t.completed_at,
+    t.parent_task_id
 FROM aidb_internal.agent_task_queue t
 WHERE (t.caller = CURRENT_USER AND t.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'));
 COMMENT ON VIEW aidb.agent_tasks IS
-    'One row for each call of an agent. Readers see their own calls (same role and same aidb.principal), aidb_auditor all. Privileges: SELECT for aidb_users and aidb_auditor.';
+    'One row for each call of an agent, by a user or by another agent. Readers see their own calls (same role and same aidb.principal) with all that was delegated in them, aidb_auditor all. Privileges: SELECT for aidb_users and aidb_auditor.';
 COMMENT ON COLUMN aidb.agent_tasks.request_message_id IS 'The prompt, as id in aidb.conversation_log.';
 COMMENT ON COLUMN aidb.agent_tasks.response_message_id IS 'The answer, as id in aidb.conversation_log; NULL until there is one.';
 COMMENT ON COLUMN aidb.agent_tasks.caller_role IS 'The role that called the agent.';
+COMMENT ON COLUMN aidb.agent_tasks.parent_task_id IS 'The task whose agent delegated this one; NULL: it was called from outside. See aidb.task_tree.';
 COMMENT ON COLUMN aidb.agent_tasks.blocking IS 'true: the caller waits in its own session.';
 REVOKE ALL ON aidb.agent_tasks FROM PUBLIC;
 GRANT SELECT ON aidb.agent_tasks TO aidb_users, aidb_auditor;

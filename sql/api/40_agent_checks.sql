@@ -252,8 +252,9 @@ BEGIN
     WHERE w.name = warn_about_cycle.agent
     ORDER BY cardinality(w.path) LIMIT 1;
     IF FOUND THEN
-        RAISE WARNING 'delegation goes round in a circle: %', array_to_string(circle, ' -> ')
-            USING HINT = 'At run time a chain of delegations ends with an error after 10 levels.';
+        RAISE WARNING 'delegation goes round in a circle: %', array_to_string(circle, ' -> ');
+        -- Apart, for those who read notices only: the circle is accepted, and this is what becomes of it.
+        RAISE NOTICE 'agent % can reach itself: a chain of delegations ends with an error after 10 levels', aidb_internal.quoted(agent);
     END IF;
 END
 $$;

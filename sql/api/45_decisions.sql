@@ -9,7 +9,7 @@ WHERE (d.caller = CURRENT_USER
        AND d.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'));
 COMMENT ON VIEW aidb.decisions IS
-    'What agents were allowed and denied: one row for each tool call that reached the database or was stopped before it (interaction_point sql_exec) and each request to a model (model_call). role is what it ran as, principal and caller who asked. denial_reason is role_not_found, not_role_member, engine_privilege_denied, escalation_blocked, pre_execution_rejected or egress_denied. A refusal''s text ends in [decision_id=…], which is found here. Rows of one''s own calls; aidb_auditor sees all.';
+    'What agents were allowed and denied: one row for each tool call that reached the database or was stopped before it (interaction_point sql_exec) each model that was used (model_call) and each call that an agent delegated to another (delegation; object is the delegate, role what its tools run as). role is what it ran as, principal and caller who asked. denial_reason is role_not_found, not_role_member, engine_privilege_denied, escalation_blocked, pre_execution_rejected, egress_denied, delegation_depth or purpose_refused. A refusal''s text ends in [decision_id=…], which is found here. Rows of one''s own calls; aidb_auditor sees all.';
 REVOKE ALL ON aidb.decisions FROM PUBLIC;
 GRANT SELECT ON aidb.decisions TO aidb_users, aidb_auditor;
 
@@ -20,11 +20,11 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.string_agg(
-        CASE WHEN f = '' OR f IS NULL THEN E'-\n' ELSE pg_catalog.octet_length(pg_catalog.convert_to(f, 'UTF8')) || ':' || f || E'\n' END,
+        CASE WHEN f IS NULL THEN E'-\n' ELSE pg_catalog.octet_length(pg_catalog.convert_to(f, 'UTF8')) || ':' || f || E'\n' END,
         '' ORDER BY n), 'UTF8'))
     FROM unnest(ARRAY[
-        '1', encode((d).prev_hash, 'hex'), (d).chain_id::text, (d).chain_n::text, (d).decision_id::text,
-        to_char((d).at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'),
+        '1', nullif(encode((d).prev_hash, 'hex'), ''), (d).chain_id::text, (d).chain_n::text, (d).decision_id::text,
+        to_char((d).at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || CASE WHEN (d).at < '0001-01-01 UTC' THEN ' BC' ELSE '' END,
         (d).conversation_id::text, (d).task_id::text, (d).agent, (d).purpose, (d).tool, (d).interaction_point,
         (d).principal, (d).caller, (d).session_user_name, (d).role, (d).status, (d).denial_reason,
         (d).attempted_escalation::text, (d).object, (d).query_text, (d).query_hash, (d).rows::text, (d).sqlstate,

@@ -65,7 +65,7 @@ RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN jsonb_strip_nulls(jsonb_build_object('name', name, 'type', field_type, 'description', description));
 COMMENT ON FUNCTION aidb.output_field(text, text, text) IS
-    'One field of a structured answer, for aidb.output_type. Privileges: aidb_users.';
+    'One field of a structured answer, for aidb.output_type. field_type: an SQL type name or one of the words string, float, number, list, array, object, any; TYPE[] is an array of it. Dates and other types without a JSON type are strings; a type that is not known is told to the model and not enforced. description: what the field is, for the model. The result may be completed by hand: || ''{"required": false}'' makes the field optional, "enum": [...] lists the values allowed, and "fields": [...] gives an object, or an array of objects, fields of its own. Privileges: aidb_users.';
 REVOKE ALL ON FUNCTION aidb.output_field(text, text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.output_field(text, text, text) TO aidb_users;
 
@@ -74,7 +74,7 @@ RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN jsonb_build_object('fields', coalesce(to_jsonb(fields), '[]'::jsonb));
 COMMENT ON FUNCTION aidb.output_type(jsonb[]) IS
-    'The shape of a structured answer, from fields made by aidb.output_field; for the output_type of aidb.create_agent, update_agent and agent_converse. Privileges: aidb_users.';
+    'The shape of a structured answer: an object with these fields, made by aidb.output_field, and no others; for the output_type of aidb.create_agent, update_agent and agent_converse. Privileges: aidb_users.';
 REVOKE ALL ON FUNCTION aidb.output_type(jsonb[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.output_type(jsonb[]) TO aidb_users;
 

@@ -1,5 +1,6 @@
 -- What agents did. A task is one call of an agent, an action one step of it, a conversation the tasks that share a
--- conversation_id. A task with its actions is written at the end of the call, in the transaction of whoever called.
+-- conversation_id. A task with its actions is written at the end of the call, in the transaction of whoever called. A call
+-- that an agent delegates to another is a task of its own, which names the one it works for.
 --
 -- Nothing here references aidb_internal.agents: the rows of a deleted agent stay (deleted_agents keeps its name), and a
 -- call must not fail at its last step because somebody deleted the agent meanwhile.
@@ -30,12 +31,13 @@ CREATE TABLE aidb_internal.agent_task_queue (
     agent_schedule_id uuid,
     caller text NOT NULL,
     principal text NOT NULL,
+    parent_task_id uuid,
     CONSTRAINT agent_task_queue_pkey PRIMARY KEY (id)
 );
 COMMENT ON TABLE aidb_internal.agent_task_queue IS
     'One row for each call of an agent. aidb_users see the rows of their own calls, aidb_auditor all; nobody is granted anything else. The view aidb.agent_tasks shows the same.';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.role IS
-    'The role that tool calls ran as: the one the agent''s purpose resolved to, or the caller.';
+    'The role that tool calls ran as: the one the agent''s purpose resolved to, or the caller; a delegate''s is that of the agent that called it (see aidb.delegation_role).';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.initiated_by IS
     'session_user of the call.';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.budget_consumed IS
@@ -52,12 +54,16 @@ COMMENT ON COLUMN aidb_internal.agent_task_queue.caller IS
     'The role that called the agent (current_user at the call).';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.principal IS
     'The end user behind the caller: aidb.principal as it was set at the call, else the caller.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.parent_task_id IS
+    'The task whose agent delegated this call; NULL: it was called from outside.';
 REVOKE ALL ON aidb_internal.agent_task_queue FROM PUBLIC;
 GRANT SELECT ON aidb_internal.agent_task_queue TO aidb_users, aidb_auditor;
 SELECT pg_extension_config_dump('aidb_internal.agent_task_queue', '');
 
 -- The newest task of a conversation.
 CREATE INDEX agent_task_queue_conversation_idx ON aidb_internal.agent_task_queue (conversation_id, created_at);
+-- What a task delegated.
+CREATE INDEX agent_task_queue_parent_idx ON aidb_internal.agent_task_queue (parent_task_id) WHERE parent_task_id IS NOT NULL;
 -- "Does this agent have tasks?" when it is to be deleted.
 CREATE INDEX agent_task_queue_agent_idx ON aidb_internal.agent_task_queue (agent_id);
 
@@ -98,7 +104,7 @@ COMMENT ON COLUMN aidb_internal.action_log.sequence_id IS
 COMMENT ON COLUMN aidb_internal.action_log.request_payload IS
     'user_prompt: contents, user. model_request: model, round, messages (their number), tools (their names). tool_call: tool_name, arguments, tool_call_id. tool_response: tool_name, tool_call_id.';
 COMMENT ON COLUMN aidb_internal.action_log.response_payload IS
-    'model_response: contents, tool_calls, finish_reason, model, usage. tool_response: contents, or error when the tool failed or was refused. answer: contents. error: error.';
+    'model_response: contents, tool_calls, finish_reason, model, usage, and rejected, why the answer was sent back, when it does not match the output type. tool_response: contents, or error when the tool failed or was refused. answer: contents. error: error.';
 COMMENT ON COLUMN aidb_internal.action_log.role IS
     'The role that tool calls of the task ran as.';
 COMMENT ON COLUMN aidb_internal.action_log.initiated_by IS

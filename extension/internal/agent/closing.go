@@ -26,20 +26,27 @@ func (s *State) close(why *fault.Error, always bool) {
 		s.closing = &closing{why: why, always: always}
 	}
 	s.closing.attempt++
-	s.ask(closingNote(s.closing.why.Message), s.closing.attempt < maxClosing)
+	s.ask(closingNote(s.closing.why.Message, s.cfg.Output != nil), s.closing.attempt < maxClosing)
 }
 
-func (s *State) closingReplied(text string, withCalls bool) {
-	s.drop("not run: the run is being stopped, only a closing report in plain text is wanted")
+// closingReplied judges a reply to the closing request; given says that its text can be the answer.
+func (s *State) closingReplied(text string, given, withCalls bool) {
+	wanted := "a closing report in plain text"
+	if s.cfg.Output != nil {
+		wanted = "the final answer"
+	}
+	s.drop("not run: the run is being stopped, only " + wanted + " is wanted")
 	c := s.closing
-	given := !conversation.Empty(text, nil)
 	switch {
 	case given && (!withCalls || c.attempt == maxClosing):
 		// Text beside calls announces them more often than it reports; it counts only when there is no better.
 		s.answer(text)
 	case c.attempt < maxClosing:
 		s.close(c.why, c.always)
-	case c.always:
+	case s.rejected != nil:
+		s.fail(conversation.StatusError, fault.New(c.why.Kind, "%s, and the closing answer does not match the output type: %s",
+			c.why.Message, s.rejected.why))
+	case c.always && s.cfg.Output == nil:
 		s.answer(s.ownReport())
 	default:
 		s.fail(conversation.StatusError, fault.New(c.why.Kind, "%s, and gave no closing report", c.why.Message))

@@ -31,6 +31,8 @@ const (
 	maxRepeats = 3
 	// maxEmpty is the number of empty answers in a row that ends a run.
 	maxEmpty = 3
+	// maxRepairs is how often an answer that is not of the output type is sent back.
+	maxRepairs = 2
 	// maxParallel bounds the tool calls of one reply; what is beyond it is not run.
 	maxParallel = 64
 	// maxKept bounds the tool calls of one reply that are kept at all.
@@ -155,6 +157,27 @@ func (s *State) over(at time.Time) *fault.Error {
 
 func (s *State) late(at time.Time) bool { return !at.Before(s.cfg.Deadline) }
 
+// borrowed reports whether the time that ends first is not the run's own but that of the run it works for.
+func (s *State) borrowed() bool {
+	return !s.cfg.Bound.IsZero() && (!s.cfg.Limits.hardDeadline() || s.cfg.Bound.Before(s.cfg.Deadline))
+}
+
+// cut reports whether it is so late that calls are cut short.
+func (s *State) cut(at time.Time) bool {
+	if s.borrowed() {
+		return !at.Before(s.cfg.Bound)
+	}
+	return s.cfg.Limits.hardDeadline() && s.late(at)
+}
+
 func (s *State) timeSpent() *fault.Error {
 	return fault.New(fault.Timeout, "time budget exceeded: the call took longer than %d seconds", int64(s.cfg.Limits.Timeout/time.Second))
+}
+
+// cutShort is why calls are cut short.
+func (s *State) cutShort() *fault.Error {
+	if s.borrowed() {
+		return fault.New(fault.Timeout, "time budget exceeded: the agent that delegated this call has no time left")
+	}
+	return s.timeSpent()
 }

@@ -69,10 +69,12 @@ type Models interface {
 }
 
 // Result is the outcome of a tool call as the model sees it: contents, or an error text. The loop puts
-// "Tool error: " before an Error that does not begin with it.
+// "Tool error: " before an Error that does not begin with it. Gist is what tells whether a call that is repeated
+// brought something new, where Contents differ each time; "" is Contents.
 type Result struct {
 	Contents string
 	Error    string
+	Gist     string
 }
 
 // Toolbox is the tools of one run. Call checks the arguments; whatever is wrong with the call or the tool is a
@@ -104,10 +106,12 @@ type Toolboxes interface {
 	Open(ctx context.Context, r ToolboxRequest) (Toolbox, error)
 }
 
-// Task is one call of agent_converse as its row begins. Role is the role that tools run as ("" = the caller).
-// TimeoutAt is CreatedAt plus the agent's time budget.
+// Task is one call of agent_converse, or of an agent by another one, as its row begins. Parent is the task that
+// delegated it, nil for a call from outside. Role is the role that tools run as ("" = the caller). TimeoutAt is
+// CreatedAt plus the agent's time budget.
 type Task struct {
 	ID             uuid.UUID
+	Parent         *uuid.UUID
 	AgentID        uuid.UUID
 	Agent          string
 	ConversationID uuid.UUID
@@ -157,10 +161,21 @@ type Conversation struct {
 }
 
 // Store reads what a run needs. Agent returns nil without an error when there is none of that name.
-// Conversation locks the id until the transaction ends, so that one conversation runs one call at a time.
+// Conversation locks the id until the transaction ends, so that one conversation runs one call at a time; a second
+// call of the same transaction passes. Delegates returns those of the agents that exist and are enabled, in the order
+// of the names. Narrower reports whether a purpose's role has no right that the other role lacks, because that one is a
+// member of it; a purpose's role that does not exist has none.
 type Store interface {
 	Agent(ctx context.Context, name string) (*Definition, error)
 	Conversation(ctx context.Context, id uuid.UUID) (Conversation, error)
+	Delegates(ctx context.Context, names []string) ([]Delegate, error)
+	Narrower(ctx context.Context, purposeRole, role string) (bool, error)
+}
+
+// Delegate is an agent as another one's model sees it. The instructions may be cut.
+type Delegate struct {
+	Name         string
+	Instructions string
 }
 
 // Clock is the time.

@@ -14,6 +14,7 @@ import (
 
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/structured"
 )
 
 // script makes the events of a random run.
@@ -93,6 +94,8 @@ func (s *script) answer(e Effect) Event {
 
 func TestProperty_LogIsTheState(t *testing.T) {
 	t.Parallel()
+	output, err := structured.Compile([]byte(`{"properties":{"a":{"type":"integer"}},"required":["a"]}`))
+	require.NoError(t, err)
 	statuses := map[string]int{}
 	for seed := range uint64(800) {
 		s := &script{Rand: rand.New(rand.NewPCG(seed, 7)), at: time.Unix(0, 0)}
@@ -102,7 +105,8 @@ func TestProperty_LogIsTheState(t *testing.T) {
 			state := NewState(Config{
 				Agent: "a", Instructions: pick(s, "", "You help."), User: "ann", Prompt: fmt.Sprintf("prompt %d", call),
 				History: conversation.Rebuild(log), Tools: []ToolSpec{{Name: "t1"}, {Name: "t2"}},
-				Limits: s.limits(), Deadline: s.at.Add(60 * time.Second), Debug: seed%2 == 0,
+				Limits: s.limits(), Deadline: s.at.Add(60 * time.Second), Bound: pick(s, time.Time{}, time.Time{}, s.at.Add(20*time.Second)),
+				Output: pick(s, nil, output), Debug: seed%2 == 0,
 			})
 			end := play(t, s, state, &log)
 			statuses[end.Status]++
@@ -149,6 +153,10 @@ func play(t *testing.T, s *script, state *State, log *[]conversation.Record) Fin
 			if e.Err == nil {
 				require.Equal(t, conversation.Answer, last.Type)
 				require.NotEmpty(t, e.Answer)
+				if state.cfg.Output != nil {
+					_, err := state.cfg.Output.Read(e.Answer)
+					require.NoError(t, err, "an answer that is passed on is of the output type")
+				}
 			} else {
 				require.Equal(t, conversation.Failure, last.Type)
 				require.NotEmpty(t, e.Err.Message)

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/purpose"
+	"aidb/extension/internal/structured"
 )
 
 // run is one call on its way. journal is nil in a read-only run, of which nothing is stored.
@@ -19,18 +22,28 @@ type run struct {
 	def     *Definition
 	call    Call
 	limits  Limits
+	output  *structured.Type // nil: free text
 	history []conversation.Message
+	acting  purpose.Acting
 	denied  error // why governance refuses the call
 	task    Task
 	journal Journal
 	// deadline is TimeoutAt with the clock's monotonic reading: a clock that is set does not end a run.
 	deadline time.Time
 
+	// Of a run that another one delegated; see delegate.go.
+	parent *run
+	depth  int       // delegations above this run
+	bound  time.Time // when the run above is cut short, zero: never
+
 	state   *State
 	model   Model
 	toolbox Toolbox
+	whole   context.Context // the call's, which only the host ends
 	timed   context.Context // what calls run under; see limit
 	stop    context.CancelFunc
+	failure *fault.Error // how the run ended without an answer
+	raised  error        // the engine's error of a run within this one
 
 	records  []conversation.Record // of the step in hand
 	last     time.Time             // CreatedAt of the newest record
@@ -49,9 +62,9 @@ func (r *run) do(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	r.timed, r.stop = ctx, func() {}
-	if r.limits.hardDeadline() {
-		r.limit(ctx, r.deadline.Sub(r.service.Clock.Now()))
+	r.whole, r.timed, r.stop = ctx, ctx, func() {}
+	if end := r.hard(); !end.IsZero() {
+		r.limit(ctx, end.Sub(r.service.Clock.Now()))
 	}
 	defer func() { r.stop() }()
 	for event := first; ; {
@@ -119,8 +132,10 @@ func (r *run) open(ctx context.Context) (Event, error) {
 		User:         r.call.Caller.Role,
 		Prompt:       r.call.Prompt,
 		History:      r.history,
+		Output:       r.output,
 		Limits:       r.limits,
 		Deadline:     r.deadline,
+		Bound:        r.bound,
 		Debug:        r.call.Debug,
 	}
 	if err != nil {
@@ -133,6 +148,9 @@ func (r *run) open(ctx context.Context) (Event, error) {
 }
 
 func (r *run) openAll(ctx context.Context) (err error) {
+	if r.output, err = structured.Compile(r.outputType()); err != nil {
+		return err
+	}
 	if r.def.Model == nil {
 		return fault.New(fault.NotFound, "Model not found: %s", fault.Cut(r.def.ModelName, maxListed))
 	}
@@ -147,26 +165,47 @@ func (r *run) openAll(ctx context.Context) (err error) {
 	request := ToolboxRequest{
 		Names:    r.def.Tools,
 		ReadOnly: r.journal == nil,
-		Role:     r.task.Role,
-		Purpose:  r.task.Purpose,
+		Role:     r.acting.Role,
+		RoleID:   r.acting.RoleID,
+		Elevated: r.acting.Elevated,
+		Purpose:  r.acting.Purpose,
 		AgentID:  r.def.ID,
 		Agent:    r.def.Name,
 		Caller:   r.call.Caller,
-	}
-	if p := r.def.Purpose; p != nil {
-		request.RoleID, request.Elevated = p.RoleID, p.Elevated
 	}
 	if r.journal != nil {
 		request.TaskID, request.ConversationID = r.task.ID, r.task.ConversationID
 	}
 	r.toolbox, err = r.service.Toolboxes.Open(ctx, request)
-	return err
+	if err != nil || len(r.def.Delegates) == 0 {
+		return err
+	}
+	return r.addDelegates(ctx)
 }
 
-// limit gives what is called from now on a new time limit.
+// outputType is the one of the call, else the agent's. A JSON null is the call's wish for none.
+func (r *run) outputType() json.RawMessage {
+	if len(r.call.OutputType) > 0 {
+		return r.call.OutputType
+	}
+	return r.def.OutputType
+}
+
+// hard is when what the run waits for is cut short; zero: never.
+func (r *run) hard() time.Time {
+	if r.limits.hardDeadline() && (r.bound.IsZero() || r.deadline.Before(r.bound)) {
+		return r.deadline
+	}
+	return r.bound
+}
+
+// limit gives what is called from now on a new time limit, which never is beyond that of the run above.
 func (r *run) limit(ctx context.Context, d time.Duration) {
 	if r.stop != nil {
 		r.stop()
+	}
+	if !r.bound.IsZero() {
+		d = min(d, r.bound.Sub(r.service.Clock.Now()))
 	}
 	r.timed, r.stop = context.WithTimeout(ctx, d)
 }
@@ -195,6 +234,8 @@ func (r *run) callTool(ctx context.Context, e Run) (Event, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, canceled(ctx)
+	case r.raised != nil:
+		return nil, r.raised
 	case err == nil:
 		return ToolDone{At: at, Result: result}, nil
 	case r.timed.Err() != nil:
@@ -283,7 +324,7 @@ func (r *run) finish(ctx context.Context, f Finish) (Outcome, error) {
 		end.CompletedAt = now
 	}
 	if f.Err != nil {
-		end.Error = f.Err.Message
+		r.failure, end.Error = f.Err, f.Err.Message
 		out.Error = &end.Error
 	} else {
 		out.Message = &f.Answer

@@ -10,11 +10,12 @@ import (
 	"github.com/google/uuid"
 
 	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/decision"
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/purpose"
 )
 
-// Service runs agents. All fields are needed. NewJournal gives each run a journal of its own.
+// Service runs agents. All fields but the last two are needed. NewJournal gives each run a journal of its own.
 type Service struct {
 	Store      Store
 	Models     Models
@@ -23,6 +24,10 @@ type Service struct {
 	Clock      Clock
 	IDs        IDs
 	Tracer     Tracer
+	// Decisions gets the records of delegations and is told which run is in hand; nil: nothing is recorded.
+	Decisions *decision.Trail
+	// Narrowest lets a delegate's own purpose remove rights (aidb.delegation_role); otherwise it is not read.
+	Narrowest bool
 }
 
 // maxPrompt is more than any model reads. It keeps a call from storing what could never be answered.
@@ -32,16 +37,16 @@ const maxPrompt = 8 << 20
 // the log cannot be written): the caller raises it, and nothing of the run is to stay. Everything else that goes
 // wrong is in the outcome, and what was logged stays.
 func (s *Service) Converse(ctx context.Context, c Call) (Outcome, error) {
-	r, err := s.prepare(ctx, c)
+	r, err := s.prepare(ctx, c, nil)
 	if err != nil {
 		return refused(ctx, err)
 	}
 	return r.do(ctx)
 }
 
-// prepare checks the call and loads what it names. Its errors leave no trace in the log: there is no agent to log
-// for, or the conversation is not the caller's to write into.
-func (s *Service) prepare(ctx context.Context, c Call) (*run, error) {
+// prepare checks the call and loads what it names. parent is the run that delegates, nil for a call from outside. Its
+// errors leave no trace in the log: there is no agent to log for, or the conversation is not the caller's to write into.
+func (s *Service) prepare(ctx context.Context, c Call, parent *run) (*run, error) {
 	readOnly, err := readOnly(c)
 	if err != nil {
 		return nil, err
@@ -70,6 +75,9 @@ func (s *Service) prepare(ctx context.Context, c Call) (*run, error) {
 	if c.ConversationID == nil {
 		id = s.IDs.New()
 	} else {
+		if err := parent.idle(id); err != nil {
+			return nil, err
+		}
 		known, err := s.Store.Conversation(ctx, id)
 		if err != nil {
 			return nil, err
@@ -100,10 +108,12 @@ func (s *Service) prepare(ctx context.Context, c Call) (*run, error) {
 			TimeoutAt:      stamp(now).Add(limits.Timeout),
 		},
 	}
-	if def.Purpose != nil {
-		r.task.Purpose = def.Purpose.Name
+	if parent == nil {
+		r.acting, r.denied = purpose.Resolve(def.Purpose)
+	} else if err := r.under(ctx, parent); err != nil {
+		return nil, err
 	}
-	r.task.Role, r.denied = purpose.Resolve(def.Purpose)
+	r.task.Role, r.task.Purpose = r.acting.Role, r.acting.Purpose
 	if !readOnly {
 		r.journal = s.NewJournal()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/structured"
 )
 
 // Config is what a run is about; it does not change while it runs.
@@ -19,19 +20,24 @@ type Config struct {
 	User   string
 	Prompt string
 	// History is what was said before in the conversation, in order (see conversation.Repair).
-	History  []conversation.Message
-	Tools    []ToolSpec
+	History []conversation.Message
+	Tools   []ToolSpec
+	// Output is the shape that the answer must have, nil for free text.
+	Output   *structured.Type
 	Limits   Limits
 	Deadline time.Time
+	// Bound is when the run that this one works for is cut short; zero: never, or there is none.
+	Bound time.Time
 	// Debug asks for a debug line with every logged step.
 	Debug bool
 }
 
 // State is one run. It does no I/O and knows no clock: events carry the time. It belongs to one goroutine.
 type State struct {
-	cfg   Config
-	names []string // of the tools
-	known map[string]bool
+	cfg    Config
+	system string   // the instructions, with what is said of the output
+	names  []string // of the tools
+	known  map[string]bool
 
 	// messages is what the model sees; the first is the system message's place and is skipped while that is empty.
 	messages  []conversation.Message
@@ -47,6 +53,8 @@ type State struct {
 	grace        int          // grace rounds begun
 	warned       bool         // ignore has warned
 	empties      int          // empty answers in a row
+	rejected     *rejected    // the last answer, when it was not of the output type
+	rejections   int          // answers that were not
 	unclassified int          // model errors without a kind
 	closing      *closing     // the closing report, once it is asked for
 	guard        guard
@@ -62,11 +70,14 @@ type State struct {
 
 // NewState begins a run; its first event is Started or Refused.
 func NewState(cfg Config) *State {
-	s := &State{cfg: cfg, known: make(map[string]bool, len(cfg.Tools)), names: make([]string, len(cfg.Tools))}
+	s := &State{cfg: cfg, system: cfg.Instructions, known: make(map[string]bool, len(cfg.Tools)), names: make([]string, len(cfg.Tools))}
 	for i, t := range cfg.Tools {
 		s.names[i] = t.Name
 		s.known[t.Name] = true
 		s.toolBytes += len(t.Name) + len(t.Description) + len(t.Parameters)
+	}
+	if cfg.Output != nil {
+		s.system = join(s.system, cfg.Output.Instruction())
 	}
 	s.messages = make([]conversation.Message, 1, len(cfg.History)+8)
 	s.messages[0].Role = conversation.System

@@ -77,7 +77,7 @@ func (s *State) prompt() {
 // compared, so one long call may overshoot them; time is the exception, it also cuts calls short.
 func (s *State) nextRound(at time.Time) {
 	switch {
-	case s.cfg.Limits.hardDeadline() && s.late(at):
+	case s.cut(at):
 		s.timeUp()
 		return
 	case s.round >= maxRounds:
@@ -88,7 +88,7 @@ func (s *State) nextRound(at time.Time) {
 	if s.overBudget == nil {
 		over := s.over(at)
 		if over == nil {
-			s.ask(s.emptyNote(), true)
+			s.ask("", true)
 			return
 		}
 		switch s.cfg.Limits.Strategy {
@@ -106,7 +106,7 @@ func (s *State) nextRound(at time.Time) {
 					Hint: "Its budget strategy is 'ignore': the only limit left is that of " + strconv.Itoa(maxRounds) + " rounds.",
 				})
 			}
-			s.ask(s.emptyNote(), true)
+			s.ask("", true)
 			return
 		}
 		s.overBudget = over
@@ -117,20 +117,22 @@ func (s *State) nextRound(at time.Time) {
 		return
 	}
 	s.grace++
-	s.ask(graceNote(s.overBudget.Message, graceRounds-s.grace+1)+s.emptyNote(), true)
+	s.ask(graceNote(s.overBudget.Message, graceRounds-s.grace+1), true)
 }
 
-// ask hands the conversation to the model. The note, for this call only, is put at the end of the instructions: a
-// system message elsewhere, or a user message right after a tool's result, is refused by some servers.
+// ask hands the conversation to the model. The note, and what is to say of the last reply, is for this call only and
+// put at the end of the instructions: a system message elsewhere, or a user message right after a tool's result, is
+// refused by some servers.
 func (s *State) ask(note string, offer bool) {
 	if s.closing == nil {
 		s.round++
 	}
-	system := s.cfg.Instructions
-	if note != "" && system != "" {
-		system += "\n\n"
+	if last := s.lastNote(); note != "" && last != "" {
+		note += "\n" + last
+	} else {
+		note += last
 	}
-	s.messages[0].Content = system + note
+	s.messages[0].Content = join(s.system, note)
 	s.offered = offer
 	s.request()
 }
@@ -172,6 +174,8 @@ func (s *State) replied(at time.Time, r Reply) {
 	r.ToolCalls = uniqueIDs(conversation.CleanCalls(r.ToolCalls[:min(len(r.ToolCalls), maxKept)]), s.logRound())
 	m := conversation.Message{Role: conversation.Assistant, Content: r.Content, ToolCalls: r.ToolCalls}
 	s.spent.add(r.Usage, s.sentBytes(), m.Size())
+	s.rejected = nil
+	text, accepted := s.read(r)
 	l := Log{
 		Type:  conversation.ModelResponse,
 		Round: s.logRound(),
@@ -180,12 +184,18 @@ func (s *State) replied(at time.Time, r Reply) {
 		Status: conversation.StatusSuccess,
 		Timed:  true,
 	}
+	if s.rejected != nil {
+		l.Response, l.Error, l.Status = conversation.Rejected(l.Response, s.rejected.why), s.rejected.why, conversation.StatusError
+	}
 	if s.cfg.Debug {
 		l.Line = debugLine(l.Type, spaced(string(l.Response)))
 	}
 	s.do(l)
 	empty := conversation.Empty(r.Content, r.ToolCalls)
-	if !empty {
+	switch {
+	case s.rejected != nil:
+		s.empties = 0
+	case !empty:
 		s.say(m)
 		s.empties = 0
 	}
@@ -196,17 +206,19 @@ func (s *State) replied(at time.Time, r Reply) {
 		s.drop("not run: the reply was stopped by the provider's content filter")
 		s.fail(conversation.StatusError, fault.New(fault.ModelRefused, "the model's reply was stopped by its provider's content filter"))
 	case s.closing != nil:
-		s.closingReplied(r.Content, len(r.ToolCalls) > 0)
+		s.closingReplied(text, accepted, len(r.ToolCalls) > 0)
 	case len(r.ToolCalls) > 0:
 		s.runNext(at)
-	case !empty:
+	case s.rejected != nil:
+		s.repair(at)
+	case accepted:
 		if s.truncated {
 			s.do(Warn{
 				Text: "answer of agent " + fault.Name(s.cfg.Agent) + " was cut off at the model's output limit",
 				Hint: "Raise max_tokens in the model's configuration, or ask for a shorter answer.",
 			})
 		}
-		s.answer(r.Content)
+		s.answer(text)
 	default:
 		if s.empties++; s.empties == maxEmpty {
 			s.fail(conversation.StatusError, fault.New(fault.ModelOutput,
@@ -234,7 +246,7 @@ func (s *State) modelFailed(err error) {
 // at once. After the last one the round is over.
 func (s *State) runNext(at time.Time) {
 	for s.waiting() {
-		if s.cfg.Limits.hardDeadline() && s.late(at) {
+		if s.cut(at) {
 			s.timeUp()
 			return
 		}
@@ -314,6 +326,9 @@ func (s *State) result(c conversation.ToolCall, r Result, timed bool) {
 	}
 	s.do(l)
 	s.say(conversation.Message{Role: conversation.Tool, Content: text, ToolCallID: c.ID, ToolName: c.Name})
+	if r.Gist != "" && !failed {
+		text = r.Gist
+	}
 	s.guard.add(c, text, failed)
 	s.next++
 }
@@ -331,12 +346,12 @@ func (s *State) drop(why string) {
 // timeUp ends a run whose time is over.
 func (s *State) timeUp() {
 	s.drop("not run: the time budget was used up")
-	if s.cfg.Limits.Strategy == StrategySummarize && s.closing == nil {
+	if s.cfg.Limits.Strategy == StrategySummarize && s.closing == nil && !s.borrowed() {
 		s.do(Extend{By: min(closingTime, s.cfg.Limits.Timeout)})
-		s.close(s.timeSpent(), true)
+		s.close(s.cutShort(), true)
 		return
 	}
-	s.fail(conversation.StatusTimeout, s.timeSpent())
+	s.fail(conversation.StatusTimeout, s.cutShort())
 }
 
 func (s *State) answer(text string) {

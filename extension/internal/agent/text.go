@@ -19,22 +19,32 @@ func graceNote(over string, left int) string {
 		" left, this one included; after that the task fails. Wrap up now: give your final answer, and call a tool only if you cannot answer without it."
 }
 
-// closingNote asks for the closing report.
-func closingNote(why string) string {
-	return "Note from the system: this task is being stopped (" + why + "). Do not call any tool. " +
-		"Reply in plain text with a brief status report: what was done so far, what was found, and what is still open."
+// closingNote asks for the closing report, or for the answer itself where it must have a shape that a report has not.
+func closingNote(why string, typed bool) string {
+	note := "Note from the system: this task is being stopped (" + why + "). Do not call any tool. "
+	if typed {
+		return note + "Give your final answer now, in the form that is asked for above, from what you know."
+	}
+	return note + "Reply in plain text with a brief status report: what was done so far, what was found, and what is still open."
 }
 
-// emptyNote tells a model that its last reply was empty: the same request would likely give the same reply.
-func (s *State) emptyNote() string {
-	if s.empties == 0 {
-		return ""
+// lastNote tells a model what was wrong with its last reply: the same request would likely give the same reply.
+func (s *State) lastNote() string {
+	switch {
+	case s.rejected != nil:
+		return s.rejected.note()
+	case s.empties > 0 && s.closing == nil:
+		return "Note from the system: your last reply was empty. Answer the user, or call a tool."
 	}
-	note := "Note from the system: your last reply was empty. Answer the user, or call a tool."
-	if s.overBudget != nil {
-		note = "\n" + note
+	return ""
+}
+
+// join puts a paragraph below a text.
+func join(text, below string) string {
+	if text == "" || below == "" {
+		return text + below
 	}
-	return note
+	return text + "\n\n" + below
 }
 
 // modelError is the error of a failed model call with a text to show.

@@ -3,25 +3,33 @@ package agent_test
 // Transcripts: whole runs as text. A file in testdata begins with prose, which says what it pins; then come, each under
 // a line "-- name --",
 //
-//	agent   settings, one "key: value" a line: tools, rounds, input, output, timeout, strategy, read_only
+//	agent   settings, one "key: value" a line: tools, delegates, instructions, rounds, input, output, timeout, strategy,
+//	        output_type, read_only
 //	tools   what the tools do: "name = contents", "name ! error text", "name @seconds contents" (takes that long)
 //	model   its turns, one a line: "say text", "use name {arguments} | name {arguments}", "fail text", each with
 //	        "#in,out" for the tokens or "#length" for a finish reason at the end
+//	agent NAME, model NAME
+//	        another agent, for one to delegate to
+//	told    "notes" shows what the system messages after the first one say beyond it
 //	want    the debug lines, the warnings, the tools that ran, the status and what the caller gets
 //
 // go test -run Transcript -update rewrites the want parts; read the difference before you keep it.
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"aidb/extension/internal/agent"
@@ -61,6 +69,7 @@ func sections(raw string) (prose string, parts map[string]string) {
 	for _, line := range strings.SplitAfter(raw, "\n") {
 		if strings.HasPrefix(line, "-- ") && strings.HasSuffix(line, " --\n") {
 			name = strings.TrimSuffix(strings.TrimPrefix(line, "-- "), " --\n")
+			parts[name] += ""
 			continue
 		}
 		if name == "" {
@@ -90,31 +99,16 @@ func perform(t *testing.T, parts map[string]string) string {
 		turns = append(turns, turnOf(t, line))
 	}
 	call := agent.Call{Agent: "helper", Prompt: "go", Debug: true, Caller: testkit.Ann}
-	w = testkit.NewWorld(tools, func(d *agent.Definition) {
-		for _, line := range lines(parts["agent"]) {
-			key, value, _ := strings.Cut(line, ": ")
-			n, _ := strconv.Atoi(value)
-			switch key {
-			case "tools":
-				d.Tools = strings.Fields(value)
-			case "rounds":
-				d.MaxIterations = &n
-			case "input":
-				d.InputTokenBudget = &n
-			case "output":
-				d.OutputTokenBudget = &n
-			case "timeout":
-				d.TimeoutSeconds = &n
-			case "strategy":
-				d.Strategy = value
-			case "read_only":
-				yes := value == "true"
-				call.ReadOnly = &yes
-			default:
-				require.Fail(t, "no such setting", key)
+	w = testkit.NewWorld(tools, func(d *agent.Definition) { define(t, d, &call, parts["agent"]) }, turns...)
+	for _, part := range slices.Sorted(maps.Keys(parts)) {
+		if name, ok := strings.CutPrefix(part, "agent "); ok {
+			var script []testkit.Turn
+			for _, line := range lines(parts["model "+name]) {
+				script = append(script, turnOf(t, line))
 			}
+			w.AddAgent(name, func(d *agent.Definition) { define(t, d, &call, parts[part]) }, script...)
 		}
-	}, turns...)
+	}
 
 	out, err := w.Service.Converse(context.Background(), call)
 	require.NoError(t, err)
@@ -128,9 +122,24 @@ func perform(t *testing.T, parts map[string]string) string {
 	for _, c := range w.Toolboxes.Calls() {
 		fmt.Fprintln(&b, "ran:", c)
 	}
+	if requests := w.Model.Requests(); parts["told"] != "" {
+		for _, r := range requests[1:] {
+			note := strings.TrimPrefix(r.Messages[0].Content, requests[0].Messages[0].Content)
+			fmt.Fprintln(&b, "told:", strings.Join(strings.Fields(note), " "))
+		}
+	}
+	agents := map[uuid.UUID]string{}
 	for _, task := range w.Store.Tasks() {
 		require.NotNil(t, task.End)
-		fmt.Fprintln(&b, "task:", task.End.Status, "rounds", task.End.Rounds, "tokens", task.End.BudgetConsumed)
+		agents[task.ID] = task.Agent
+		whose := ""
+		if task.Parent != nil {
+			whose = " of " + task.Agent + " for " + agents[*task.Parent]
+		}
+		fmt.Fprintf(&b, "task%s: %s rounds %d tokens %d\n", whose, task.End.Status, task.End.Rounds, task.End.BudgetConsumed)
+	}
+	for _, d := range w.Trail.Records() {
+		fmt.Fprintln(&b, "decision:", strings.TrimSpace(strings.Join([]string{d.Agent, d.Point, d.Status, d.Object, d.Reason}, " ")))
 	}
 	if out.Error != nil {
 		require.Nil(t, out.Message)
@@ -139,6 +148,39 @@ func perform(t *testing.T, parts map[string]string) string {
 		fmt.Fprintln(&b, "message:", *out.Message)
 	}
 	return b.String()
+}
+
+func define(t *testing.T, d *agent.Definition, call *agent.Call, settings string) {
+	t.Helper()
+	for _, line := range lines(settings) {
+		key, value, _ := strings.Cut(line, ": ")
+		n, _ := strconv.Atoi(value)
+		switch key {
+		case "tools":
+			d.Tools = strings.Fields(value)
+		case "delegates":
+			d.Delegates = strings.Fields(value)
+		case "instructions":
+			d.Instructions = value
+		case "rounds":
+			d.MaxIterations = &n
+		case "input":
+			d.InputTokenBudget = &n
+		case "output":
+			d.OutputTokenBudget = &n
+		case "timeout":
+			d.TimeoutSeconds = &n
+		case "strategy":
+			d.Strategy = value
+		case "output_type":
+			d.OutputType = json.RawMessage(value)
+		case "read_only":
+			yes := value == "true"
+			call.ReadOnly = &yes
+		default:
+			require.Fail(t, "no such setting", key)
+		}
+	}
 }
 
 func toolOf(t *testing.T, clock func() *testkit.Clock, does string) testkit.ToolFunc {

@@ -64,6 +64,13 @@ func ModelResponsePayload(contents string, calls []ToolCall, finish, model strin
 	return append(b, "}}"...)
 }
 
+// Rejected is a model_response payload with the reason why the loop did not accept the reply. Such a reply is no part of
+// the history: see Rebuild.
+func Rejected(response json.RawMessage, why string) json.RawMessage {
+	b := append(response[:len(response)-1:len(response)-1], `,"rejected":`...)
+	return append(appendString(b, why), '}')
+}
+
 // ToolCallPayload is the request payload of a tool_call. Arguments that jsonb would refuse, or that are not an
 // object, stand there as a string.
 func ToolCallPayload(c ToolCall) json.RawMessage {
@@ -87,6 +94,9 @@ func ToolResponsePayload(c ToolCall) json.RawMessage {
 	b = appendString(append(b, `,"tool_call_id":`...), c.ID)
 	return append(b, '}')
 }
+
+// Quote is s as a JSON string.
+func Quote(s string) string { return string(appendString(make([]byte, 0, len(s)+len(s)/8+2), s)) }
 
 // ContentsPayload is the response payload of an answer and of a tool call that succeeded.
 func ContentsPayload(contents string) json.RawMessage { return single(`{"contents":`, contents) }

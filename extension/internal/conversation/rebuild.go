@@ -5,8 +5,8 @@ package conversation
 const NoResult = "Tool error: no result was recorded for this call"
 
 // Rebuild makes a conversation's messages from its log, oldest record first. It reads user_prompt, model_response
-// and tool_response; the rest says what happened but not what the model saw. Payloads that cannot be read are
-// skipped. What comes out can be sent to a model whatever the log holds, see Repair.
+// and tool_response; the rest says what happened but not what the model saw. Payloads that cannot be read and replies
+// that the loop rejected are skipped. What comes out can be sent to a model whatever the log holds, see Repair.
 func Rebuild(records []Record) []Message {
 	n := 0
 	for i := range records {
@@ -38,9 +38,10 @@ func message(r *Record) (m Message, ok bool) {
 
 	case ModelResponse:
 		m.Role = Assistant
-		return m, object(r.Response, func(name, value []byte) bool {
+		rejected := ""
+		ok := object(r.Response, func(name, value []byte) bool {
 			if string(name) != `"tool_calls"` {
-				return member(name, value, `"contents"`, &m.Content)
+				return member(name, value, `"contents"`, &m.Content) && member(name, value, `"rejected"`, &rejected)
 			}
 			return elements(value, func(value []byte) bool {
 				var c ToolCall
@@ -52,6 +53,7 @@ func message(r *Record) (m Message, ok bool) {
 				return ok
 			})
 		})
+		return m, ok && rejected == ""
 
 	case ToolResponse:
 		m.Role = Tool

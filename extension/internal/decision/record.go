@@ -1,10 +1,10 @@
 // Package decision is what aidb keeps of every boundary that an agent's run crosses: who asked, as whom it ran, what
 // it was, whether it was allowed, and how it came out. Records are values; package pgstore writes them.
 //
-// The records of one run form a chain: each carries the hash of the one before, and the first that of the newest
-// record that was there when the run began. aidb.verify_decisions computes the same hashes from the stored columns
-// (aidb_internal.decision_digest), so the list of fields in digest and its order are a format: a change needs a new
-// version of both.
+// The records of one call, those of delegates within it included, form a chain: each carries the hash of the one
+// before, and the first that of the newest record that was there when the call began. aidb.verify_decisions computes
+// the same hashes from the stored columns (aidb_internal.decision_digest), so the list of fields in digest and its
+// order are a format: a change needs a new version of both.
 package decision
 
 import (
@@ -21,8 +21,9 @@ import (
 
 // Interaction points: the boundary that was crossed.
 const (
-	SQLExec   = "sql_exec"
-	ModelCall = "model_call"
+	SQLExec    = "sql_exec"
+	ModelCall  = "model_call"
+	Delegation = "delegation"
 )
 
 // Statuses.
@@ -31,7 +32,7 @@ const (
 	Denied  = "denied"
 )
 
-// Denial reasons. The first five are given by where a call was stopped; the last is a tool that needs no database.
+// Denial reasons. The first five are given by where a tool call was stopped; the others need no database.
 const (
 	RoleNotFound          = "role_not_found"
 	NotRoleMember         = "not_role_member"
@@ -39,6 +40,8 @@ const (
 	EscalationBlocked     = "escalation_blocked"
 	PreExecutionRejected  = "pre_execution_rejected"
 	EgressDenied          = "egress_denied"
+	DelegationDepth       = "delegation_depth"
+	PurposeRefused        = "purpose_refused"
 )
 
 // maxQuery is how many bytes of a statement a record keeps; the hash is of the whole.

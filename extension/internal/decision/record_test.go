@@ -65,3 +65,18 @@ func TestAttempts(t *testing.T) {
 		require.False(t, Attempts(sql), sql)
 	}
 }
+
+func TestSwitches(t *testing.T) {
+	t.Parallel()
+	for _, sql := range []string{
+		"SET ROLE x", " set local role x", "/* a */ SET SESSION AUTHORIZATION y", "-- a\nreset role", "RESET ALL;", "discard  all", "set session role none",
+		"RESET SESSION AUTHORIZATION", "SET role = 'x'",
+	} {
+		require.True(t, Switches(sql), sql)
+	}
+	for _, sql := range []string{
+		"SELECT set_config('role', 'x', true)", "DO $$ BEGIN SET ROLE x; END $$", "SET roles = 1", "RESET work_mem", "DISCARD PLANS", "SELECT 'RESET ALL'",
+	} {
+		require.False(t, Switches(sql), sql)
+	}
+}

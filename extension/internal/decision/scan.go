@@ -10,6 +10,10 @@ import (
 var escalation = regexp.MustCompile(`(?i)\bset\s+(session\s+|local\s+)?role\b|\breset\s+role\b|\bsession\s+authorization\b|` +
 	`\bset_config\s*\(|\breset\s+all\b|\bdiscard\s+all\b|\bset\s+role\s*=|\balter\s+(role|user)\b|\bsecurity\s+definer\b`)
 
+// The same where it is the statement, and not something in it.
+var identitySwitch = regexp.MustCompile(`(?i)^\s*(set\s+(session\s+|local\s+)?(role|session\s+authorization)|` +
+	`reset\s+(role|session\s+authorization|all)|discard\s+all)\b`)
+
 var (
 	blockComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
 	lineComment  = regexp.MustCompile(`--[^\n]*`)
@@ -29,4 +33,12 @@ func Attempts(sql string) bool {
 	}
 	bare := lineComment.ReplaceAllString(blockComment.ReplaceAllString(sql, " "), " ")
 	return escalation.MatchString(bare)
+}
+
+// Switches reports whether a statement is an attempt to change identity, rather than one that holds such an attempt.
+func Switches(sql string) bool {
+	if len(sql) > 1<<20 {
+		sql = sql[:1<<20]
+	}
+	return identitySwitch.MatchString(lineComment.ReplaceAllString(blockComment.ReplaceAllString(sql, " "), " "))
 }

@@ -6,18 +6,32 @@ import (
 	"github.com/google/uuid"
 )
 
-// Trail collects the decisions of one run. It is not for concurrent use: a run does one thing at a time.
+// Trail collects the decisions of one call, in the one order in which they were made. A call may hold runs within the
+// run (an agent that delegates to another): Base is then that of the run in hand. It is not for concurrent use: a call
+// does one thing at a time.
 type Trail struct {
-	// Base has what is the same in every record of the run: who asked, for which agent.
+	// Base has what is the same in every record of the run in hand: who asked, for which agent.
 	Base Record
 	// NewID makes the records' ids.
 	NewID func() uuid.UUID
+	// MessageID is the call's prompt in the log, "" where none is kept.
+	MessageID string
 
 	records []Record
 	taken   int
+	own     int // records of the run in hand
 }
 
-// Add completes a record with what the run has in common, keeps it and returns its id.
+// Enter begins a run of an agent within the run in hand: who asked stays the same, the rest of Base is the new run's
+// to fill in. What it returns ends it.
+func (t *Trail) Enter(agent string) (leave func()) {
+	outer, own := t.Base, t.own
+	t.Base.Agent, t.own = agent, 0
+	t.Base.Purpose, t.Base.TaskID, t.Base.ConversationID = "", "", ""
+	return func() { t.Base, t.own = outer, own }
+}
+
+// Add completes a record with what the run in hand has in common, keeps it and returns its id.
 func (t *Trail) Add(r Record) uuid.UUID {
 	b := t.Base
 	r.ID = t.NewID()
@@ -27,11 +41,12 @@ func (t *Trail) Add(r Record) uuid.UUID {
 		r.Role = b.Role
 	}
 	r.At = r.At.Truncate(time.Microsecond)
-	// The order of a run's records is that of their times.
+	// The order of a call's records is that of their times.
 	if n := len(t.records); n > 0 && !r.At.After(t.records[n-1].At) {
 		r.At = t.records[n-1].At.Add(time.Microsecond)
 	}
 	t.records = append(t.records, r)
+	t.own++
 	return r.ID
 }
 
@@ -42,11 +57,11 @@ func (t *Trail) Take() []Record {
 	return fresh
 }
 
-// Records returns all records of the run so far.
+// Records returns all records of the call so far.
 func (t *Trail) Records() []Record { return t.records }
 
 // Pending reports whether there are records that were not taken.
 func (t *Trail) Pending() bool { return t.taken < len(t.records) }
 
-// Count is how many records the run has made so far.
-func (t *Trail) Count() int { return len(t.records) }
+// Count is how many records the run in hand has made so far, those of runs within it apart.
+func (t *Trail) Count() int { return t.own }

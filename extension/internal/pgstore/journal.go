@@ -64,6 +64,9 @@ func (j *journal) Begin(_ context.Context, t agent.Task) error {
 	}
 	j.task = t
 	j.trail.Base.TaskID, j.trail.Base.ConversationID = t.ID.String(), t.ConversationID.String()
+	if j.trail.MessageID == "" { // of the call, not of a delegate within it
+		j.trail.MessageID = t.PromptID.String()
+	}
 	return nil
 }
 

@@ -143,11 +143,10 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	return d, nil
 }
 
-// agentRow returns the agent's row: the first time the one that came with the start of the call, or it is asked for.
+// agentRow returns the agent's row: the one that came with the start of the call, or it is asked for.
 func (s *Store) agentRow(ctx context.Context, name string) ([]spi.Rows, error) {
-	if ahead := s.ahead; ahead != nil && s.aheadName == name {
-		s.ahead = nil
-		return []spi.Rows{*ahead}, nil
+	if s.ahead != nil && s.aheadName == name {
+		return []spi.Rows{*s.ahead}, nil
 	}
 	statements := []spi.Statement{{SQL: AgentSQL, Args: []any{name}}}
 	if s.natives.known() == nil {

@@ -64,6 +64,9 @@ func (r *Runner) reject(toolName, statement string, err *fault.Error) error {
 		At: r.now(), Tool: toolName, Point: decision.SQLExec, Status: decision.Denied, Reason: decision.PreExecutionRejected,
 		Query: statement, Attempted: decision.Attempts(statement), SQLState: fault.SQLState(err),
 	}
+	if decision.Switches(statement) {
+		d.Reason = decision.EscalationBlocked
+	}
 	return &Refused{Err: err, ID: r.Decisions.Add(d), Reason: d.Reason}
 }
 

@@ -21,10 +21,12 @@ type Catalog interface {
 // sleepTool is offered to every agent without being listed.
 const sleepTool = "sleep"
 
-// Opener opens the toolbox of a run.
+// Opener opens the toolboxes of one call: of its run, and of those within it.
 type Opener struct {
 	Catalog Catalog
 	Runner  *Runner
+
+	warned bool // that tools run as a superuser: once a call
 }
 
 // Open implements agent.Toolboxes. A tool that no longer exists is not offered; a call of it is answered as that of
@@ -34,7 +36,7 @@ func (o *Opener) Open(ctx context.Context, r agent.ToolboxRequest) (agent.Toolbo
 	if err != nil {
 		return nil, err
 	}
-	b := &box{runner: o.Runner, tools: make(map[string]tool.Tool, len(tools)), scope: Scope{
+	b := &box{opener: o, runner: o.Runner, tools: make(map[string]tool.Tool, len(tools)), scope: Scope{
 		Role: r.Role, RoleID: r.RoleID, Elevated: r.Elevated, Purpose: r.Purpose, ReadOnly: r.ReadOnly, Agent: r.Agent,
 	}, warn: r.Caller.Superuser && r.Role == "", caller: r.Caller.Role}
 	if !r.ReadOnly {
@@ -73,11 +75,12 @@ func describe(t tool.Tool) string {
 }
 
 type box struct {
+	opener *Opener
 	runner *Runner
 	tools  map[string]tool.Tool
 	specs  []agent.ToolSpec
 	scope  Scope
-	warn   bool // the caller is a superuser and the agent has no purpose: once a call
+	warn   bool // the caller is a superuser and the agent has no purpose
 	caller string
 }
 
@@ -88,8 +91,8 @@ func (b *box) Call(ctx context.Context, call conversation.ToolCall) (agent.Resul
 	if !ok {
 		return agent.Result{Error: "tool " + fault.Name(call.Name) + " not found; the tools are: " + b.names()}, nil
 	}
-	if b.warn && t.Name != sleepTool {
-		b.warn = false
+	if b.warn && !b.opener.warned && t.Name != sleepTool {
+		b.opener.warned = true
 		b.runner.Host.Notice("warning", "tools of agent "+fault.Name(b.scope.Agent)+" run as superuser "+fault.Name(b.caller),
 			"Give the agent a purpose, or call it as a role with fewer rights.")
 	}

@@ -1,5 +1,6 @@
 // Package purpose is governance's part of an agent run: which role the tools of a call run as. An agent's purpose
-// is resolved to a role name once per call, before any tool runs; that the role exists and that the caller may
+// is resolved to a role name once per call, before any tool runs (an agent that another one delegates to does not
+// resolve its own, see package agent); that the role exists and that the caller may
 // act as it is checked where the role is assumed, at each tool call, and not here.
 package purpose
 
@@ -19,20 +20,31 @@ type State struct {
 	Elevated bool
 }
 
-// Resolve returns the role that tools run as. There are three outcomes: no purpose (nil) gives "", the caller; a
-// live purpose gives its role; a retired or unregistered one is an error of kind Privilege, never the caller: an
-// agent that lost its purpose must not run with more rights than it had.
-func Resolve(p *State) (role string, err error) {
+// Acting is what the tools of a run run as. Role "" is the caller; Purpose is the one that gave the role, "" without one.
+type Acting struct {
+	Purpose  string
+	Role     string
+	RoleID   string
+	Elevated bool
+}
+
+// Resolve returns what tools run as. There are three outcomes: no purpose (nil) gives the caller; a live purpose gives
+// its role; a retired or unregistered one is an error of kind Privilege, never the caller: an agent that lost its
+// purpose must not run with more rights than it had.
+func Resolve(p *State) (Acting, error) {
+	if p == nil {
+		return Acting{}, nil
+	}
+	as := Acting{Purpose: p.Name}
 	switch {
-	case p == nil:
-		return "", nil
 	case !p.Registered:
-		return "", fault.New(fault.Privilege, "purpose %s is not registered", fault.Name(p.Name))
+		return as, fault.New(fault.Privilege, "purpose %s is not registered", fault.Name(p.Name))
 	case p.Retired:
-		return "", fault.New(fault.Privilege, "purpose %s has been retired", fault.Name(p.Name))
+		return as, fault.New(fault.Privilege, "purpose %s has been retired", fault.Name(p.Name))
 	case p.Role == "":
 		// The registry's constraint forbids it; running as the caller instead would be the one wrong answer.
-		return "", fault.New(fault.Internal, "purpose %s has no role", fault.Name(p.Name))
+		return as, fault.New(fault.Internal, "purpose %s has no role", fault.Name(p.Name))
 	}
-	return p.Role, nil
+	as.Role, as.RoleID, as.Elevated = p.Role, p.RoleID, p.Elevated
+	return as, nil
 }

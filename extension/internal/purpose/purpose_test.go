@@ -26,8 +26,11 @@ func TestResolve_HasThreeOutcomes(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			role, err := Resolve(c.state)
-			require.Equal(t, c.role, role)
+			as, err := Resolve(c.state)
+			require.Equal(t, c.role, as.Role)
+			if c.state != nil {
+				require.Equal(t, "p", as.Purpose)
+			}
 			if c.err == "" {
 				require.NoError(t, err)
 				return
@@ -36,4 +39,11 @@ func TestResolve_HasThreeOutcomes(t *testing.T) {
 			require.Equal(t, c.kind, fault.KindOf(err))
 		})
 	}
+}
+
+func TestResolve_TakesTheWholeRole(t *testing.T) {
+	t.Parallel()
+	as, err := Resolve(&State{Name: "p", Registered: true, Role: "r", RoleID: "16384", Elevated: true})
+	require.NoError(t, err)
+	require.Equal(t, Acting{Purpose: "p", Role: "r", RoleID: "16384", Elevated: true}, as)
 }

@@ -65,6 +65,7 @@ func id(n int) string {
 type Run struct {
 	Agent, AgentID, Model, Purpose string
 	ConversationID, TaskID         string
+	MessageID                      string // of the prompt
 	Status, Error                  string
 	ReadOnly                       bool
 	Start, End                     time.Time
@@ -81,6 +82,7 @@ func (t *Trace) Root(r Run) (Span, error) {
 	a.text("aidb.agent.purpose", r.Purpose)
 	a.text("aidb.agent.status", r.Status)
 	a.text("aidb.agent.task.id", r.TaskID)
+	a.text("aidb.agent.message.id", r.MessageID)
 	a.text("error.type", r.Error)
 	a.text("db.postgresql.session_id", t.resource.SessionID)
 	a.list = append(a.list, attribute{Key: "aidb.read_only", Value: map[string]any{"boolValue": r.ReadOnly}})

@@ -77,6 +77,13 @@ func (m *Model) Complete(ctx context.Context, r agent.Request) (agent.Reply, err
 	return t.Reply, t.Err
 }
 
+// Script gives the model another script, which begins anew.
+func (m *Model) Script(turns ...Turn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turns, m.next = turns, 0
+}
+
 // Requests returns what was asked so far.
 func (m *Model) Requests() []agent.Request {
 	m.mu.Lock()
@@ -84,11 +91,17 @@ func (m *Model) Requests() []agent.Request {
 	return slices.Clone(m.requests)
 }
 
-// Models opens one model, whatever is asked for, or fails.
+// Models opens Named models, and Model for every other name, or fails.
 type Models struct {
 	Model agent.Model
+	Named map[string]agent.Model
 	Err   error
 }
 
 // Open returns the model.
-func (m Models) Open(context.Context, agent.ModelRef) (agent.Model, error) { return m.Model, m.Err }
+func (m Models) Open(_ context.Context, ref agent.ModelRef) (agent.Model, error) {
+	if named := m.Named[ref.Name]; named != nil {
+		return named, m.Err
+	}
+	return m.Model, m.Err
+}

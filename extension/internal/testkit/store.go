@@ -14,8 +14,11 @@ import (
 // Store keeps agents and conversations in memory. What its journals write can be read back through it, as from
 // the tables.
 type Store struct {
-	// Fail, when set, is asked before each operation ("agent", "conversation", "begin", "append", "finish").
+	// Fail, when set, is asked before each operation ("agent", "conversation",
+	// "delegates", "narrower", "begin", "append", "finish").
 	Fail func(operation string) error
+	// Members has the members of roles.
+	Members map[string][]string
 
 	mu     sync.Mutex
 	agents map[string]*agent.Definition
@@ -37,6 +40,13 @@ func (s *Store) Define(d agent.Definition) {
 		s.agents = make(map[string]*agent.Definition)
 	}
 	s.agents[d.Name] = &d
+}
+
+// Delete removes an agent.
+func (s *Store) Delete(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.agents, name)
 }
 
 // Tasks returns the tasks so far.
@@ -97,6 +107,27 @@ func (s *Store) Conversation(_ context.Context, id uuid.UUID) (agent.Conversatio
 		}
 	}
 	return c, nil
+}
+
+// Delegates implements agent.Store.
+func (s *Store) Delegates(_ context.Context, names []string) ([]agent.Delegate, error) {
+	if err := s.fail("delegates"); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []agent.Delegate
+	for _, name := range names {
+		if d := s.agents[name]; d != nil && d.Enabled {
+			found = append(found, agent.Delegate{Name: name, Instructions: d.Instructions})
+		}
+	}
+	return found, nil
+}
+
+// Narrower implements agent.Store: by Members.
+func (s *Store) Narrower(_ context.Context, purposeRole, role string) (bool, error) {
+	return slices.Contains(s.Members[purposeRole], role), s.fail("narrower")
 }
 
 // NewJournal returns a journal that writes to the store.

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/google/uuid"
+
 	"aidb/extension/internal/agent"
+	"aidb/extension/internal/decision"
 )
 
 // Tracer keeps what was said to the session.
@@ -51,7 +54,28 @@ type World struct {
 	Store     *Store
 	Toolboxes *Toolboxes
 	Model     *Model
+	Trail     *decision.Trail
 	Service   *agent.Service
+
+	models Models
+	others uint64
+}
+
+// AddAgent defines another agent, with a model of its own that has the script, and returns the model. Change makes
+// further settings of the agent; it may be nil.
+func (w *World) AddAgent(name string, change func(*agent.Definition), turns ...Turn) *Model {
+	m := NewModel(turns...)
+	w.others++
+	d := agent.Definition{
+		ID: ID(1<<40 + w.others), Name: name, Instructions: "You are " + name + ".", ModelName: name + "_model",
+		Model: &agent.ModelRef{Name: name + "_model", Provider: "scripted"}, Strategy: agent.StrategyAttemptComplete, Enabled: true, Owner: "ann",
+	}
+	if change != nil {
+		change(&d)
+	}
+	w.models.Named[d.ModelName] = m
+	w.Store.Define(d)
+	return m
 }
 
 // Ann is the caller of World.Ask.
@@ -68,6 +92,7 @@ func NewWorld(tools map[string]ToolFunc, change func(*agent.Definition), turns .
 		Toolboxes: &Toolboxes{Tools: tools},
 		Model:     NewModel(turns...),
 	}
+	w.Trail = &decision.Trail{NewID: uuid.New, Base: decision.Record{Agent: "helper", Caller: Ann.Role, Role: Ann.Role}}
 	d := agent.Definition{
 		ID:           ID(1 << 40),
 		Name:         "helper",
@@ -86,14 +111,16 @@ func NewWorld(tools map[string]ToolFunc, change func(*agent.Definition), turns .
 		change(&d)
 	}
 	w.Store.Define(d)
+	w.models = Models{Model: w.Model, Named: map[string]agent.Model{}}
 	w.Service = &agent.Service{
 		Store:      w.Store,
-		Models:     Models{Model: w.Model},
+		Models:     w.models,
 		Toolboxes:  w.Toolboxes,
 		NewJournal: w.Store.NewJournal,
 		Clock:      w.Clock,
 		IDs:        w.IDs,
 		Tracer:     w.Tracer,
+		Decisions:  w.Trail,
 	}
 	return w
 }

@@ -7,8 +7,9 @@ package tool
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
+
+	"aidb/extension/internal/schema"
 )
 
 // The kinds of tools, as the column tool_type of aidb.tools shows them.
@@ -110,44 +111,18 @@ func (p Parameter) schema(b []byte) []byte {
 
 // The JSON types. Anything is for json and jsonb, which take every value.
 const (
-	anything = ""
-	text     = "string"
-	number   = "number"
-	integer  = "integer"
-	boolean  = "boolean"
-	array    = "array"
+	anything = schema.Anything
+	text     = schema.String
+	number   = schema.Number
+	integer  = schema.Integer
+	boolean  = schema.Boolean
+	array    = schema.Array
 )
 
 // jsonType maps an SQL type name to the JSON type of its arguments, and of its elements when it is an array.
 func jsonType(sql string) (kind, items string) {
-	s := strings.ToLower(strings.TrimSpace(sql))
-	s = strings.TrimPrefix(s, "pg_catalog.")
-	if i := strings.LastIndexByte(s, '['); i > 0 && strings.HasSuffix(s, "]") {
-		items, _ = jsonType(s[:i])
-		if items == array {
-			// int[][] and int[] are one type to PostgreSQL; the nesting is the value's.
-			items = anything
-		}
-		return array, items
-	}
-	if i := strings.IndexByte(s, '('); i > 0 {
-		// numeric(10,2), varchar(20)
-		s = strings.TrimSpace(s[:i])
-	}
-	switch s {
-	case "smallint", "int", "integer", "bigint", "int2", "int4", "int8", "oid":
-		return integer, ""
-	case "numeric", "decimal", "real", "float", "float4", "float8", "double precision", "number":
-		return number, ""
-	case "bool", "boolean":
-		return boolean, ""
-	case "json", "jsonb":
-		return anything, ""
-	case "array":
-		return array, anything
-	}
-	// Everything else travels as its text form: dates, uuids, enums, domains, bytea.
-	return text, ""
+	kind, items, _ = schema.SQLType(sql)
+	return kind, items
 }
 
 // quote appends s as a JSON string. Marshal does not fail for a string.
