@@ -161,6 +161,10 @@ extern void aidb_freeze_portals(AidbPortals *p);
 extern void aidb_thaw_portals(AidbPortals *p);
 extern void aidb_drop_new_portals(AidbPortals *p);
 
+/* --- identity.c, callsettings.c: two steps of entering --------------------- */
+extern Oid	aidb_tool_role(AidbToolCall *call);
+extern void aidb_set_call_settings(bool read_only);
+
 /* --- tool.c: the statement of a tool call ---------------------------------- */
 extern void aidb_tool_prepare(AidbToolCall *call);	/* trusted text, before the switch */
 extern void aidb_tool_execute(AidbToolCall *call);	/* inside the sandbox */

@@ -46,6 +46,20 @@ typedef struct Prefetch
 static Prefetch prefetch[MAX_PREFETCH];
 static int	nprefetch = 0;
 
+/*
+ * glibc gives the top of the heap back to the system as soon as 128 kB of it
+ * are free, so that a call which needs a little more than that faults the same
+ * pages in again each time: up to half of a short call on a virtual machine.
+ * Once a larger block was mapped and freed it waits for twice as much.
+ */
+static void
+keep_heap(void)
+{
+	void	   *volatile block = malloc(256 * 1024);	/* volatile: or the compiler drops both */
+
+	free(block);
+}
+
 static void *
 open_library(const char *path)
 {
@@ -184,6 +198,7 @@ load(void)
 	int			threads;
 
 	snprintf(path, sizeof(path), "%s/aidb_go.so", pkglib_path);
+	keep_heap();
 	handle = open_library(path);
 	if (handle == NULL)
 		return psprintf("could not load \"%s\": %s", path, dlerror());

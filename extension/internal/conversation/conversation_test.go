@@ -179,6 +179,17 @@ func TestPayloads_AreReadBackAsTheyWere(t *testing.T) {
 	}, Rebuild(records))
 }
 
+func TestRejected_IsStorable(t *testing.T) {
+	t.Parallel()
+	response := ModelResponsePayload("x", nil, "stop", "m", Usage{})
+	before := string(response)
+	got := Rejected(response, "a \"reason\"\x00")
+	require.True(t, json.Valid(got))
+	require.Equal(t, before[:len(before)-1]+`,"rejected":"a \"reason\""}`, string(got))
+	require.Equal(t, before, string(response), "the payload itself stays as it is")
+	require.Equal(t, `"a\"b\nc"`, Quote("a\"b\nc\x00"))
+}
+
 func TestRebuild_RepairsWhatALogMayHold(t *testing.T) {
 	t.Parallel()
 	prompt := Record{Type: UserPrompt, Request: UserPromptPayload("q", "u")}
@@ -191,6 +202,11 @@ func TestRebuild_RepairsWhatALogMayHold(t *testing.T) {
 	}
 	says := func(text string) Record {
 		return Record{Type: ModelResponse, Response: ModelResponsePayload(text, nil, "", "", Usage{})}
+	}
+	rejects := func(text string) Record {
+		r := says(text)
+		r.Response = Rejected(r.Response, "a \"reason\"\x00")
+		return r
 	}
 	gives := func(id, text string) Record {
 		return Record{Type: ToolResponse, Request: ToolResponsePayload(ToolCall{ID: id, Name: "t"}), Response: ContentsPayload(text)}
@@ -210,6 +226,7 @@ func TestRebuild_RepairsWhatALogMayHold(t *testing.T) {
 		{"the same id in two rounds", []Record{prompt, asks("1"), gives("1", "A"), asks("1"), gives("1", "B")}, "u:q a:[1] t1:A a:[1] t1:B"},
 		{"the same id twice in a round", []Record{prompt, asks("1", "1"), gives("1", "A"), gives("1", "B")}, "u:q a:[1 1] t1:A t1:B"},
 		{"empty answers", []Record{prompt, says(""), says(" \n"), says("x")}, "u:q a:x"},
+		{"answers that were rejected", []Record{prompt, rejects("y"), {Type: ModelResponse, Response: []byte(`{"rejected": "why", "contents": "z"}`)}, says("x")}, "u:q a:x"},
 		{"failed model call", []Record{prompt, {Type: ModelResponse, Error: "down"}, says("x")}, "u:q a:x"},
 		{"payloads that cannot be read", []Record{{Type: UserPrompt, Request: []byte("{")}, {Type: UserPrompt}, {Type: ToolResponse},
 			{Type: ModelResponse, Response: []byte(`[]`)}, {Type: ToolResponse, Request: []byte(`{}`), Response: []byte(`7`)}, prompt}, "u:q"},
