@@ -137,18 +137,18 @@ func handoff(t tool.Tool, arguments string) (prompt string, conversationID *stri
 	if err != nil {
 		return "", nil, err
 	}
-	if err := json.Unmarshal(args["prompt"], &prompt); err != nil {
-		return "", nil, fault.New(fault.InvalidArgument, "argument 'prompt' must be a string")
+	if id := strings.TrimSpace(text(args["conversation_id"])); id != "" {
+		conversationID = &id
 	}
-	if id := args["conversation_id"]; len(id) > 0 {
-		if err := json.Unmarshal(id, &conversationID); err != nil {
-			return "", nil, fault.New(fault.InvalidArgument, "argument 'conversation_id' must be a string")
-		}
-		if conversationID != nil && strings.TrimSpace(*conversationID) == "" {
-			conversationID = nil
-		}
+	return conversation.Clean(text(args["prompt"])), conversationID, nil
+}
+
+// text is an argument that was checked to be a string, or is not there.
+func text(raw json.RawMessage) (s string) {
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
 	}
-	return conversation.Clean(prompt), conversationID, nil
+	return s
 }
 
 // runWithin runs a prepared delegate to its end.
