@@ -132,10 +132,10 @@
  */
 #if PG_VERSION_NUM >= 160000
 #define AIDB_ESCALATION_RAISERS {"set_config_with_handle", "set_config_option", "set_config_option_ext", \
-	"check_session_authorization", "check_role", "SetSessionAuthorization"}
+	"check_session_authorization", "check_role", "SetSessionAuthorization", "call_string_check_hook"}
 #else
 #define AIDB_ESCALATION_RAISERS {"set_config_option", "set_config_option_ext", \
-	"check_session_authorization", "check_role", "SetSessionAuthorization"}
+	"check_session_authorization", "check_role", "SetSessionAuthorization", "call_string_check_hook"}
 #endif
 
 #endif							/* AIDB_COMPAT_H */

@@ -44,6 +44,48 @@ inherits_from_superuser(Oid role)
 	return found;
 }
 
+/*
+ * The last role whose memberships were found to be harmless, and how often roles
+ * and memberships have changed since the process began.  To look costs as much
+ * as the role has memberships, and as the caller has, because the server keeps
+ * those of one role at a time: a millisecond for some hundreds.
+ */
+static Oid	apart = InvalidOid;
+static uint64 changes = 0;
+
+static void
+forget_apart(Datum arg, int cacheid, uint32 hashvalue)
+{
+	apart = InvalidOid;
+	changes++;
+}
+
+/* What makes the memberships of a role too much for a sandbox, or NULL. */
+static const char *
+reaches_outside(Oid role)
+{
+	static bool registered = false;
+	uint64		before;
+
+	if (!registered)
+	{
+		CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, forget_apart, (Datum) 0);
+		CacheRegisterSyscacheCallback(AUTHOID, forget_apart, (Datum) 0);
+		registered = true;
+	}
+	if (role == apart)
+		return NULL;
+	before = changes;
+	if (inherits_from_superuser(role))
+		return "is a member of a superuser";
+	for (int i = 0; i < (int) lengthof(outside_roles); i++)
+		if (is_member_of_role_nosuper(role, outside_roles[i]))
+			return psprintf("is a member of %s", GetUserNameFromId(outside_roles[i], true));
+	if (changes == before)		/* nothing became known on the way */
+		apart = role;
+	return NULL;
+}
+
 /* A purpose's role must not be able to do what no sandbox can hold. */
 static void
 check_role_is_confined(Oid role, const char *name)
@@ -63,12 +105,9 @@ check_role_is_confined(Oid role, const char *name)
 		what = "may create roles";
 	else if (form->rolreplication)
 		what = "may replicate";
-	else if (inherits_from_superuser(role))
-		what = "is a member of a superuser";
 	ReleaseSysCache(tuple);
-	for (int i = 0; what == NULL && i < (int) lengthof(outside_roles); i++)
-		if (is_member_of_role_nosuper(role, outside_roles[i]))
-			what = psprintf("is a member of %s", GetUserNameFromId(outside_roles[i], true));
+	if (what == NULL)
+		what = reaches_outside(role);
 	if (what)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),

@@ -86,6 +86,8 @@ func TestAssumption_IsCheckedAtEachToolCall(t *testing.T) {
 		{"dropped_m", "DROP OWNED BY dropped_m; DROP ROLE dropped_m", "role 'dropped_m' does not exist", "role_not_found"},
 		{"renamed_m", "ALTER ROLE renamed_m RENAME TO renamed_away", "role 'renamed_m' does not exist", "role_not_found"},
 		{"elevated_m", "ALTER ROLE elevated_m BYPASSRLS", "role 'elevated_m' bypasses row-level security; refusing to run tools as it", "pre_execution_rejected"},
+		{"outside_m", "GRANT pg_read_server_files TO outside_m", "role 'outside_m' is a member of pg_read_server_files; refusing to run tools as it", "pre_execution_rejected"},
+		{"parent_m", "ALTER ROLE parent_of_m SUPERUSER", "role 'parent_m' is a member of a superuser; refusing to run tools as it", "pre_execution_rejected"},
 		{"function_m", "REVOKE EXECUTE ON FUNCTION aidb.run_sql_query(text) FROM function_m", "permission denied for function run_sql_query", "engine_privilege_denied"},
 		{
 			"anew_m", "DROP OWNED BY anew_m; DROP ROLE anew_m; CREATE ROLE anew_m; GRANT anew_m TO ann; GRANT EXECUTE ON FUNCTION aidb.run_sql_query(text) TO anew_m",
@@ -95,11 +97,17 @@ func TestAssumption_IsCheckedAtEachToolCall(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			purposeRole(t, c.name)
 			agent(t, ann, c.name, c.name, query)
+			if c.name == "parent_m" {
+				servertest.Exec(t, admin, "CREATE ROLE parent_of_m; GRANT parent_of_m TO parent_m")
+			}
 			h := hold(t, ann, c.name, fakemodel.Query(asRole), fakemodel.Query(asRoleOf))
 			servertest.Exec(t, admin, c.change)
 			all := h.release(t, c.name)
 			require.Equal(t, `[{"me": "`+c.name+`", "n": 1}]`, all[0])
 			requireRefused(t, ann, all[1], c.want, c.reason)
+			if c.name == "parent_m" {
+				servertest.Exec(t, admin, "DROP ROLE parent_of_m")
+			}
 		})
 	}
 }

@@ -125,8 +125,8 @@ func TestHistory_IsWrittenByNobody(t *testing.T) {
 	require.Equal(t, before, counts(t))
 }
 
-// Who is asking cannot be changed by what is asked: not by a tool's SQL, and where a function of the application changes the
-// setting for itself, aidb.principal() is not moved by it.
+// Who is asking cannot be changed by what is asked: not by a tool's SQL, and not by a function of the application that changes
+// the setting for itself.
 func TestPrincipal_CannotBeSetInsideAToolCall(t *testing.T) {
 	admin, ann := server.Admin(t), server.Conn(t, "ann", "aidb.principal=customer:1")
 	purposeRole(t, "who")
@@ -144,7 +144,9 @@ func TestPrincipal_CannotBeSetInsideAToolCall(t *testing.T) {
 	}
 	requireRefused(t, ann, all[3], "function set_config is not allowed in a tool call", "escalation_blocked")
 	requireRefused(t, ann, all[4], "SET is not allowed in a tool call", "pre_execution_rejected")
-	require.Equal(t, []string{`[{"p": "customer:1"}]`, `[{"owner": "customer:1"}]`, `[{"n": 0}]`}, all[5:])
+	requireRefused(t, ann, all[5], `parameter "aidb.principal" cannot be changed in a tool call`, "escalation_blocked")
+	require.Equal(t, `[{"owner": "customer:1"}]`, all[6])
+	requireRefused(t, ann, all[7], `parameter "aidb.principal" cannot be changed in a tool call`, "escalation_blocked")
 	require.Equal(t, "customer:1", servertest.Value(t, ann, "SELECT current_setting('aidb.principal')"))
 	for _, d := range decisions(t, ann, o.Conversation) {
 		require.Equal(t, "customer:1", d["principal"])

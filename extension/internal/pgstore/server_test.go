@@ -97,7 +97,7 @@ func TestServer_AgentWithAllThatBelongsToIt(t *testing.T) {
 	ctx, s := context.Background(), New(c, new(Natives))
 	d, err := s.Agent(ctx, "t_agent")
 	require.NoError(t, err)
-	require.Equal(t, "openai_completions", d.Model.Provider)
+	require.Equal(t, "completions", d.Model.Provider)
 	require.JSONEq(t, `{"api_key": "k"}`, string(d.Model.Credentials))
 	require.Equal(t, &agent.PurposeState{Name: "t_purpose", Registered: true, Retired: true, Role: "r"}, d.Purpose)
 	require.Equal(t, 17, *d.TimeoutSeconds)
