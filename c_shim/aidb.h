@@ -177,6 +177,8 @@ extern void aidb_install_filters(void);
 extern void aidb_check_statement(RawStmt *raw, bool read_only);
 extern bool aidb_is_escape_statement(Node *stmt);	/* of identity, or of the caller's settings */
 extern void aidb_check_function(Oid fn, bool read_only);
+extern bool aidb_looking;		/* a statement is being analysed with the owner's rights */
+extern void aidb_check_looking(Oid fn);
 extern bool aidb_function_is_denied(HeapTuple proc);
 extern bool aidb_function_is_harmless(HeapTuple proc);
 

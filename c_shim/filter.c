@@ -261,8 +261,12 @@ filter_object_access(ObjectAccessType access, Oid classId, Oid objectId, int sub
 {
 	if (next_object_access)
 		next_object_access(access, classId, objectId, subId, arg);
-	if (aidb_tool_scope && access == OAT_FUNCTION_EXECUTE)
+	if (access != OAT_FUNCTION_EXECUTE)
+		return;
+	if (aidb_tool_scope)
 		aidb_check_function(objectId, aidb_tool_scope->read_only);
+	if (aidb_looking)
+		aidb_check_looking(objectId);
 }
 
 /* --- planner ------------------------------------------------------------------ */
@@ -286,8 +290,10 @@ check_operators(Node *node, void *context)
 		operator = ((ScalarArrayOpExpr *) node)->opno;
 	if (operator >= FirstNormalObjectId)
 		aidb_check_function(get_opcode(operator), aidb_tool_scope->read_only);
+	/* a subquery of FROM or WITH is planned, and comes here, itself */
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, check_operators, context, 0);
+		return query_tree_walker((Query *) node, check_operators, context,
+								 QTW_IGNORE_RT_SUBQUERIES | QTW_IGNORE_CTE_SUBQUERIES);
 	return expression_tree_walker(node, check_operators, context);
 }
 

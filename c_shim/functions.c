@@ -207,3 +207,21 @@ aidb_check_function(Oid fn, bool read_only)
 		refuse(proc, "read-only ", "pre_execution_rejected");
 	ReleaseSysCache(tuple);
 }
+
+/*
+ * A statement that is only looked at is analysed with the owner's rights, and
+ * analysis runs code: the literal of an array, a row or a range is checked by
+ * the domains in it.  Whatever a user made, or could tell what the user may not
+ * see, is not run then.
+ */
+bool		aidb_looking = false;
+
+void
+aidb_check_looking(Oid fn)
+{
+	if (fn >= FirstNormalObjectId || func_volatile(fn) != PROVOLATILE_IMMUTABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("the statement cannot be looked at without running function %s", get_func_name(fn)),
+				 errhint("Use a parameter in the place of the literal whose type calls it.")));
+}

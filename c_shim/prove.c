@@ -11,11 +11,13 @@
  */
 #include "aidb.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/transam.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -29,11 +31,11 @@
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
-#include "utils/typcache.h"
 
 #define MAX_DEPTH 50
 
@@ -181,20 +183,45 @@ check_relation(Proof *p, RangeTblEntry *rte)
 	table_close(rel, AccessShareLock);
 }
 
+static Oid
+base_of_domain(Oid domain)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(domain));
+	Oid			base;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for type %u", domain);
+	base = ((Form_pg_type) GETSTRUCT(tuple))->typbasetype;
+	ReleaseSysCache(tuple);
+	return base;
+}
+
+/* From the catalog: the type cache plans the checks, which runs what is constant in them. */
 static void
 check_domain(Proof *p, Oid type)
 {
-	DomainConstraintRef *ref = palloc(sizeof(DomainConstraintRef));
-	ListCell   *lc;
+	Relation	constraints = table_open(ConstraintRelationId, AccessShareLock);
 
-	InitDomainConstraintRef(type, ref, CurrentMemoryContext, false);
-	foreach(lc, ref->constraints)
+	for (; get_typtype(type) == TYPTYPE_DOMAIN; type = base_of_domain(type))
 	{
-		DomainConstraintState *c = lfirst(lc);
+		ScanKeyData key;
+		SysScanDesc scan;
+		HeapTuple	tuple;
 
-		if (c->check_expr)
-			walk_inside(p, (Node *) c->check_expr, psprintf("a constraint of domain %s", format_type_be(type)));
+		ScanKeyInit(&key, Anum_pg_constraint_contypid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(type));
+		scan = systable_beginscan(constraints, ConstraintTypidIndexId, true, NULL, 1, &key);
+		while ((tuple = systable_getnext(scan)) != NULL)
+		{
+			bool		isnull;
+			Datum		check = heap_getattr(tuple, Anum_pg_constraint_conbin, RelationGetDescr(constraints), &isnull);
+
+			if (!isnull)
+				walk_inside(p, stringToNode(TextDatumGetCString(check)),
+							psprintf("a constraint of domain %s", format_type_be(type)));
+		}
+		systable_endscan(scan);
 	}
+	table_close(constraints, AccessShareLock);
 }
 
 static void

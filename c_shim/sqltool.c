@@ -150,14 +150,33 @@ column_names(Query *query)
 	return names;
 }
 
+/* Nobody's code is run with the owner's rights meanwhile (functions.c). */
+static Datum
+while_looking(PGFunction look, FunctionCallInfo fcinfo)
+{
+	volatile Datum result = (Datum) 0;
+
+	aidb_looking = true;
+	PG_TRY();
+	{
+		result = look(fcinfo);
+	}
+	PG_FINALLY();
+	{
+		aidb_looking = false;
+	}
+	PG_END_TRY();
+	return result;
+}
+
 /*
  * (statement text, types text[], read_only boolean) -> text[]
  *
  * Raises when the statement cannot be a SQL tool.  Returns the canonical names
  * of the parameter types, which do not depend on a search_path.
  */
-Datum
-aidb_check_tool(PG_FUNCTION_ARGS)
+static Datum
+check_tool(PG_FUNCTION_ARGS)
 {
 	char	   *sql = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	bool		read_only = PG_GETARG_BOOL(2);
@@ -182,6 +201,12 @@ aidb_check_tool(PG_FUNCTION_ARGS)
 		(void) column_names(query);
 	}
 	PG_RETURN_DATUM(text_array(canonical));
+}
+
+Datum
+aidb_check_tool(PG_FUNCTION_ARGS)
+{
+	return while_looking(check_tool, fcinfo);
 }
 
 /* --- privileges ------------------------------------------------------------------ */
@@ -309,8 +334,8 @@ collect(Node *node, void *context)
  * The privileges that the role lacks for the statement.  What a view, trigger
  * or function does beneath is not its caller's privilege and is not looked at.
  */
-Datum
-aidb_missing_privileges(PG_FUNCTION_ARGS)
+static Datum
+missing_privileges(PG_FUNCTION_ARGS)
 {
 	char	   *sql = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	RawStmt    *raw = parse_one(sql);
@@ -323,4 +348,10 @@ aidb_missing_privileges(PG_FUNCTION_ARGS)
 		query = castNode(Query, ((ExplainStmt *) query->utilityStmt)->query);
 	(void) collect((Node *) query, &m);
 	PG_RETURN_DATUM(text_array(m.texts));
+}
+
+Datum
+aidb_missing_privileges(PG_FUNCTION_ARGS)
+{
+	return while_looking(missing_privileges, fcinfo);
 }

@@ -182,16 +182,11 @@ func (w *wiring) agentConverse(ctx context.Context, host spi.Host, s spi.Start) 
 	}
 	call := agent.Call{
 		Agent: stringArg(s, 0), Prompt: stringArg(s, 1), ConversationID: arg(s, 2), ReadOnly: boolArg(s, 3),
-		OutputType: rawArg(s, 4), InRecovery: s.InRecovery,
+		OutputType: rawArg(s, 4), InRecovery: s.InRecovery, CannotWrite: s.ReadOnly,
 		Caller: agent.Caller{Role: s.Caller, SessionUser: s.SessionUser, Principal: s.Principal, Superuser: s.Superuser},
 	}
 	if debug := boolArg(s, 5); debug != nil {
 		call.Debug = *debug
-	}
-	// Nothing could be stored, so the run stores nothing: the same as on a standby.
-	if call.ReadOnly == nil && s.ReadOnly {
-		readOnly := true
-		call.ReadOnly = &readOnly
 	}
 	p.trail.Base.Agent = call.Agent
 	out, err := service.Converse(ctx, call)

@@ -50,8 +50,11 @@ BEGIN ATOMIC
         WHERE d.chain_id IN (SELECT c.chain_id FROM aidb_internal.decision_log c WHERE c.at >= since AND c.at <= until)
         WINDOW chain AS (PARTITION BY d.chain_id ORDER BY d.chain_n)
     ), ends AS (
-        SELECT t.id AS task_id, t.decisions, t.agent_id
+        SELECT t.id AS task_id, t.decisions, coalesce(c.n, 0) AS found
         FROM aidb_internal.agent_task_queue t
+        LEFT JOIN (
+            SELECT d.task_id, count(*) AS n FROM aidb_internal.decision_log d WHERE d.at >= since AND d.task_id IS NOT NULL GROUP BY d.task_id
+        ) c ON c.task_id = t.id
         WHERE t.created_at >= since AND t.completed_at <= until AND t.decisions > 0
     )
     SELECT r.decision_id, 'the record was changed: its hash does not fit its contents'
@@ -72,10 +75,8 @@ BEGIN ATOMIC
     WHERE r.chain_n = 1 AND r.prev_hash <> '\x'
       AND NOT EXISTS (SELECT FROM aidb_internal.decision_log p WHERE p.hash = r.prev_hash)
     UNION ALL
-    SELECT NULL, format('records of task %s are missing: it made %s, %s are there', e.task_id, e.decisions,
-                        (SELECT count(*) FROM aidb_internal.decision_log d WHERE d.task_id = e.task_id))
-    FROM ends e
-    WHERE e.decisions <> (SELECT count(*) FROM aidb_internal.decision_log d WHERE d.task_id = e.task_id);
+    SELECT NULL, format('records of task %s are missing: it made %s, %s are there', e.task_id, e.decisions, e.found)
+    FROM ends e WHERE e.decisions <> e.found;
 END;
 COMMENT ON FUNCTION aidb_internal.verify_decisions(timestamptz, timestamptz) IS
     'The work of aidb.verify_decisions.';

@@ -222,7 +222,8 @@ type Caller struct {
 	Superuser   bool
 }
 
-// Call is one call of agent_converse. Nil means that the argument was NULL. InRecovery says that the server is a standby.
+// Call is one call of agent_converse. Nil means that the argument was NULL. InRecovery says that the server is a standby,
+// CannotWrite that the caller's transaction is read-only, as it always is on a standby.
 type Call struct {
 	Agent          string
 	Prompt         string
@@ -231,6 +232,7 @@ type Call struct {
 	OutputType     json.RawMessage
 	Debug          bool
 	InRecovery     bool
+	CannotWrite    bool
 	Caller         Caller
 }
 

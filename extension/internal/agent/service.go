@@ -144,10 +144,13 @@ func canceled(ctx context.Context) error {
 // readOnly is the mode of the run: what the caller asked for, else what the server can do.
 func readOnly(c Call) (bool, error) {
 	if c.ReadOnly == nil {
-		return c.InRecovery, nil
+		return c.InRecovery || c.CannotWrite, nil
 	}
-	if !*c.ReadOnly && c.InRecovery {
+	switch {
+	case !*c.ReadOnly && c.InRecovery:
 		return false, fault.New(fault.WrongState, "cannot run with read_only => false on a standby")
+	case !*c.ReadOnly && c.CannotWrite:
+		return false, fault.New(fault.WrongState, "cannot run with read_only => false in a read-only transaction")
 	}
 	return *c.ReadOnly, nil
 }

@@ -40,6 +40,8 @@ func TestConverse_RefusesBeforeAnythingIsWritten(t *testing.T) {
 		{"empty id", agent.Call{Agent: "helper", Prompt: "hi", ConversationID: ptr("")}, nil, "invalid conversation id '': not a uuid"},
 		{"writing on a standby", agent.Call{Agent: "helper", Prompt: "hi", ReadOnly: ptr(false), InRecovery: true}, nil,
 			"cannot run with read_only => false on a standby"},
+		{"writing in a read-only transaction", agent.Call{Agent: "helper", Prompt: "hi", ReadOnly: ptr(false), CannotWrite: true}, nil,
+			"cannot run with read_only => false in a read-only transaction"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
