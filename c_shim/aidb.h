@@ -147,6 +147,7 @@ typedef struct AidbFrozenPortal
 {
 	struct PortalData *portal;
 	int			status;
+	bool		pinned;
 } AidbFrozenPortal;
 
 typedef struct AidbPortals

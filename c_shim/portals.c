@@ -68,9 +68,10 @@ aidb_freeze_portals(AidbPortals *f)
 	{
 		Portal		p = GetPortalByName(f->names[i]);
 
-		if (PortalIsValid(p) && p->status != PORTAL_ACTIVE)
+		if (PortalIsValid(p))
 		{
 			f->frozen[f->nfrozen].portal = p;
+			f->frozen[f->nfrozen].pinned = p->portalPinned;
 			f->frozen[f->nfrozen++].status = p->status;
 			p->status = PORTAL_ACTIVE;
 		}
@@ -81,7 +82,11 @@ void
 aidb_thaw_portals(AidbPortals *f)
 {
 	for (int i = 0; i < f->nfrozen; i++)
+	{
 		f->frozen[i].portal->status = f->frozen[i].status;
+		/* Perl's spi_cursor_close() unpins any portal before it fails to close it */
+		f->frozen[i].portal->portalPinned = f->frozen[i].pinned;
+	}
 	f->nfrozen = 0;
 }
 

@@ -134,7 +134,7 @@ aidb_run_tool(AidbToolCall *call)
 	MemoryContext outer = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	AidbToolScope scope = {.call = call,.read_only = call->read_only};
-	AidbPortals portals;
+	AidbPortals portals = {0};
 	Oid			user,
 				temp_schema,
 				temp_toast;
@@ -152,10 +152,10 @@ aidb_run_tool(AidbToolCall *call)
 		return;					/* only asked whether it may */
 
 	GetTempNamespaceState(&temp_schema, &temp_toast);
-	/* 2. the caller's cursors */
-	aidb_freeze_portals(&portals);
 	PG_TRY();
 	{
+		/* 2. the caller's cursors */
+		aidb_freeze_portals(&portals);
 		/* GET DIAGNOSTICS PG_CONTEXT shows the caller's statements, with what stands in them */
 		error_context_stack = NULL;
 

@@ -148,6 +148,7 @@ serve_request(AidbBridge *b, AidbMsg *m)
 	AidbReader	r;
 	uint32		kind = AIDB_REP_OK;
 	bool		own_subxact = m->kind != AIDB_REQ_TOOL; /* a tool call makes its own */
+	int			level = GetCurrentTransactionNestLevel();
 	volatile bool cancelled = false;
 
 	MemoryContextSwitchTo(mine);
@@ -183,6 +184,9 @@ serve_request(AidbBridge *b, AidbMsg *m)
 		aidb_error_fields(&reply, e);
 		cancelled = e->sqlerrcode == ERRCODE_QUERY_CANCELED &&
 			!(m->kind == AIDB_REQ_TOOL && aidb_tool_deadline_passed());
+		/* a tool call that could not be undone (no memory left): only the end of all undoes it */
+		if (GetCurrentTransactionNestLevel() != level)
+			cancelled = true;
 		if (cancelled)
 			ReThrowError(e);
 	}

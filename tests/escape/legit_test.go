@@ -127,6 +127,9 @@ func TestHonestStatements_Work(t *testing.T) {
 	}
 	// These build on each other.
 	for _, h := range writing {
+		if strings.HasPrefix(h.sql, "MERGE") && version(t, conn) < 150000 {
+			h.sql = "INSERT INTO store.scratch VALUES (2, 'm'), (3, 'n') ON CONFLICT (k) DO UPDATE SET v = excluded.v"
+		}
 		meets(t, "guest_writes", h)
 	}
 }

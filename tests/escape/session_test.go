@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -141,6 +142,14 @@ func do(t *testing.T, conn *pgx.Conn, statements ...string) {
 	for _, sql := range statements {
 		_ = value(t, conn, sql)
 	}
+}
+
+// version is the server's, as a number like 150020.
+func version(t *testing.T, conn *pgx.Conn) int {
+	t.Helper()
+	n, err := strconv.Atoi(value(t, conn, "SHOW server_version_num"))
+	require.NoError(t, err)
+	return n
 }
 
 // fingerprint is what a caller can notice of its own session, by name.

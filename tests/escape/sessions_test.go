@@ -219,6 +219,10 @@ func TestCaller_InOddPlaces(t *testing.T) {
 	db := database(t)
 	admin := connect(t, "postgres", db)
 	conn := connect(t, "keeper", db)
+	forced := "force_parallel_mode"
+	if version(t, conn) >= 160000 {
+		forced = "debug_parallel_query"
+	}
 	do(t, conn, `CREATE FUNCTION store.asks(integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $f$
 		BEGIN RETURN length(harness.ask('guest_reads', 'SELECT count(*) AS n FROM store.orders')); END $f$`)
 	for _, sql := range []string{
@@ -229,7 +233,7 @@ func TestCaller_InOddPlaces(t *testing.T) {
 		"SELECT count(*) FROM store.goods WHERE store.asks(id) > 0 GROUP BY store.asks(stock)",
 		"SELECT string_agg(title, ',' ORDER BY store.asks(id)) FROM store.goods",
 		"SELECT sum(store.asks(id)) OVER (ORDER BY id) FROM store.orders",
-		"SET force_parallel_mode = on; SELECT store.asks(id) FROM store.orders",
+		"SET " + forced + " = on; SELECT store.asks(id) FROM store.orders",
 		"DO $$ BEGIN PERFORM store.asks(1); EXCEPTION WHEN OTHERS THEN PERFORM store.asks(2); END $$",
 		"BEGIN READ ONLY; SELECT store.asks(1); COMMIT",
 		"BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY, DEFERRABLE; SELECT store.asks(1); COMMIT",
@@ -246,7 +250,7 @@ func TestCaller_InOddPlaces(t *testing.T) {
 			do(t, conn, "ROLLBACK")
 		}
 		require.Equal(t, "keeper|keeper", value(t, conn, "SELECT current_user, session_user"), sql)
-		do(t, conn, "RESET force_parallel_mode")
+		do(t, conn, "RESET "+forced)
 	}
 	require.Equal(t, "0", value(t, admin, "SELECT count(*) FROM safe.breach"))
 }

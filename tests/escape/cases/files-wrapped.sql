@@ -2,7 +2,7 @@
 -- caller: superuser
 -- mode: readonly
 -- agent: bare
--- needs: adminpack pg_stat_statements
+-- needs: pg_stat_statements
 -- must: wrapping the call changes nothing: SQL functions, views, laterals, strings of SQL, libraries
 -- setup:
 CREATE VIEW public.versions AS SELECT pg_read_file('PG_VERSION') AS v;
@@ -30,9 +30,6 @@ SELECT coalesce(NULL, pg_read_file('PG_VERSION')) AS v
 SELECT pg_catalog.pg_read_file(filename => 'PG_VERSION') AS v
 WITH RECURSIVE r (n, v) AS (SELECT 1, '' UNION ALL SELECT n + 1, pg_read_file('PG_VERSION') FROM r WHERE n < 2) SELECT n, v FROM r
 EXPLAIN (ANALYZE, VERBOSE) SELECT pg_read_file('PG_VERSION')
-SELECT * FROM pg_logdir_ls()
-SELECT pg_file_write('x', 'x', false)
-SELECT pg_file_unlink('x')
 SELECT pg_stat_statements_reset()
 -- check:
 SELECT judge.none_fine('attack')

@@ -12,7 +12,7 @@ CREATE FUNCTION guest.leaf(integer) RETURNS text LANGUAGE plpgsql STABLE PARALLE
 CREATE FUNCTION guest.where_am_i(integer) RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT pg_backend_pid()';
 CREATE FUNCTION guest.in_parallel(q text) RETURNS SETOF text LANGUAGE plpgsql STABLE
     SET max_parallel_workers_per_gather = 2 SET parallel_setup_cost = 0 SET parallel_tuple_cost = 0
-    SET min_parallel_table_scan_size = 0 SET parallel_leader_participation = off SET force_parallel_mode = on AS $f$
+    SET min_parallel_table_scan_size = 0 SET parallel_leader_participation = off AS $f$
 BEGIN RETURN QUERY EXECUTE q; END $f$;
 -- attacks:
 SELECT * FROM guest.in_parallel('SELECT DISTINCT guest.leaf(id) FROM store.many')
