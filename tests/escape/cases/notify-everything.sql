@@ -7,6 +7,8 @@ SET ROLE guest;
 CREATE FUNCTION guest.tells() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN PERFORM pg_notify('news', 'x'); RETURN NEW; END $f$;
 CREATE TABLE guest.telling (a integer);
 CREATE TRIGGER t AFTER INSERT ON guest.telling FOR EACH ROW EXECUTE FUNCTION guest.tells();
+CREATE TABLE guest.ruled (a integer);
+CREATE RULE tells AS ON INSERT TO guest.ruled DO ALSO NOTIFY news;
 -- before:
 LISTEN news
 -- attacks:
@@ -18,6 +20,7 @@ LISTEN other
 UNLISTEN news
 UNLISTEN *
 INSERT INTO guest.telling VALUES (1)
+INSERT INTO guest.ruled VALUES (1)
 DO $$ BEGIN NOTIFY news; END $$
 DO $$ BEGIN PERFORM pg_notify('news', 'x'); END $$
 SELECT pg_logical_emit_message(false, 'news', 'x')
