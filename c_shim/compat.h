@@ -84,13 +84,6 @@
 #define pg_analyze_and_rewrite_withcb(raw, sql, setup, arg, env) pg_analyze_and_rewrite_params((raw), (sql), (setup), (arg), (env))
 #endif
 
-/* From 16 on a membership may be one that does not allow SET ROLE. */
-#if PG_VERSION_NUM >= 160000
-#define AIDB_MAY_ACT_AS(member, role) member_can_set_role((member), (role))
-#else
-#define AIDB_MAY_ACT_AS(member, role) is_member_of_role((member), (role))
-#endif
-
 /* A compiled PL/pgSQL function: how often it is in use, and making it stale. */
 #if PG_VERSION_NUM >= 180000
 #define AIDB_PLPGSQL_USE_COUNT(func) ((func)->cfunc.use_count)

@@ -57,6 +57,8 @@ static const char *const denied[] = {
 	"pg_file_*",
 	/* maintenance that writes whatever the transaction says */
 	"brin_summarize_*", "brin_desummarize_*", "gin_clean_pending_list",
+	/* compile a function, under the call's search_path, without running it (plpgsql.c) */
+	"plpgsql_*",
 	/* the session's random state */
 	"setseed", "drandom_setseed",
 	/* connections of dblink and postgres_fdw belong to the session */

@@ -151,7 +151,8 @@ check_role(AidbToolCall *call)
 				 errmsg("role '%s' is not the one that the purpose was set to; refusing to switch", call->role_name),
 				 errdetail("It was dropped and created anew since."),
 				 errhint("Set the purpose again with aidb.update_purpose if the new role is meant.")));
-	if (!AIDB_MAY_ACT_AS(caller, role))
+	/* from 16 on there is membership without SET: it is for use through agents alone */
+	if (!is_member_of_role(caller, role))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 aidb_refused("not_role_member"),

@@ -179,6 +179,20 @@ func TestMembership_MayBeInherited(t *testing.T) {
 	requireRefused(t, ann, result(t, ann, "chained", whoami), "current user is not a member of role 'chain_top'; refusing to switch", "not_role_member")
 }
 
+// Membership is all that is looked at. From 16 on there is one by which nothing is inherited and SET ROLE is not allowed: it
+// lets somebody use a role through its agents and in no other way.
+func TestMembership_IsEnoughWithoutSet(t *testing.T) {
+	admin, ann := server.Admin(t), server.Conn(t, "ann")
+	purposeRole(t, "agents_only")
+	if servertest.Value(t, admin, "SELECT current_setting('server_version_num')::int >= 160000") == "true" {
+		servertest.Exec(t, admin, "REVOKE agents_only FROM ann; GRANT agents_only TO ann WITH INHERIT FALSE, SET FALSE")
+		requireError(t, ann, "42501", `permission denied to set role "agents_only"`, "SET ROLE agents_only")
+	}
+	agent(t, ann, "agents_only", "agents_only", query)
+	require.Equal(t, "allowed", explained(t, ann, "agents_only")["run_sql_query as agents_only"])
+	require.Equal(t, `[{"me": "agents_only"}]`, result(t, ann, "agents_only", whoami))
+}
+
 // What a purpose's role inherits, it may; where it would have to SET ROLE, it may not.
 func TestSiblingRoles_WorkByInheritanceOnly(t *testing.T) {
 	admin, ann := server.Admin(t), server.Conn(t, "ann")
