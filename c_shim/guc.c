@@ -31,6 +31,8 @@ static char *https_proxy = NULL;
 static int	max_model_bytes = 8 * 1024 * 1024;
 static int	memory_limit_mb = 96;
 static int	model_retries = 3;
+static int	model_retry_delay = 500;
+static int	model_timeout = 0;
 static char *no_proxy = NULL;
 static int	otel_client = 0;
 static char *principal = NULL;
@@ -121,6 +123,11 @@ aidb_define_settings(void)
 			   "Memory that the Go runtime of a session tries to stay below.", &memory_limit_mb, 16, 65536, GUC_UNIT_MB);
 	define_int("aidb.model_retries",
 			   "Further tries of a model request that failed for a passing reason.", &model_retries, 0, 20, 0);
+	define_int("aidb.model_retry_delay",
+			   "Wait before the second try of a model request; it doubles with each one, unless the server says how long.",
+			   &model_retry_delay, 1, 60000, GUC_UNIT_MS);
+	define_int("aidb.model_timeout",
+			   "Time limit of each try of a model request; 0: only the agent's own.", &model_timeout, 0, INT_MAX, GUC_UNIT_MS);
 	define_string("aidb.no_proxy",
 				  "Hosts that are connected to without the proxy; empty: NO_PROXY of the server's environment.",
 				  &no_proxy, "", PGC_SUSET);
@@ -181,6 +188,8 @@ aidb_config_fields(StringInfo buf)
 	put(buf, "max_tool_rows", psprintf("%d", aidb_max_tool_rows));
 	put(buf, "memory_limit_mb", psprintf("%d", memory_limit_mb));
 	put(buf, "model_retries", psprintf("%d", model_retries));
+	put(buf, "model_retry_delay_ms", psprintf("%d", model_retry_delay));
+	put(buf, "model_timeout_ms", psprintf("%d", model_timeout));
 	put(buf, "otel_client", otel_clients[otel_client].name);
 	put(buf, "database_name", get_database_name(MyDatabaseId));
 	put(buf, "database_oid", psprintf("%u", MyDatabaseId));

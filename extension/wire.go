@@ -84,7 +84,10 @@ func (w *wiring) configure(values map[string]string) {
 		Proxy:            egress.Proxy{HTTP: values["https_proxy"], HTTPS: values["https_proxy"], Except: values["no_proxy"]},
 		CAFile:           values["ca_file"],
 		MaxBodyBytes:     number("max_model_bytes"),
-		Retry:            openai.Retry{Tries: retries(number("model_retries"))},
+		Retry: openai.Retry{
+			Tries: retries(number("model_retries")), Base: time.Duration(number("model_retry_delay_ms")) * time.Millisecond,
+		},
+		RequestTimeout: time.Duration(number("model_timeout_ms")) * time.Millisecond,
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -104,7 +104,7 @@ COMMENT ON COLUMN aidb_internal.action_log.sequence_id IS
 COMMENT ON COLUMN aidb_internal.action_log.request_payload IS
     'user_prompt: contents, user. model_request: model, round, messages (their number), tools (their names). tool_call: tool_name, arguments, tool_call_id. tool_response: tool_name, tool_call_id.';
 COMMENT ON COLUMN aidb_internal.action_log.response_payload IS
-    'model_response: contents, tool_calls, finish_reason, model, usage, and rejected, why the answer was sent back, when it does not match the output type. tool_response: contents, or error when the tool failed or was refused. answer: contents. error: error.';
+    'model_response: contents, tool_calls, finish_reason, model, usage, retries (error and wait_ms of the requests that failed before, where there were any), and rejected, why the answer was sent back, when it does not match the output type. tool_response: contents, or error when the tool failed or was refused. answer: contents. error: error.';
 COMMENT ON COLUMN aidb_internal.action_log.role IS
     'The role that tool calls of the task ran as.';
 COMMENT ON COLUMN aidb_internal.action_log.initiated_by IS

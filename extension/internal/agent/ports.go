@@ -36,13 +36,14 @@ const (
 	FinishContentFilter = "content_filter"
 )
 
-// Reply is what a model answered. Model is the name that the provider reports.
+// Reply is what a model answered. Model is the name that the provider reports, Retries what had failed before.
 type Reply struct {
 	Content   string
 	ToolCalls []conversation.ToolCall
 	Finish    string
 	Model     string
 	Usage     conversation.Usage
+	Retries   []conversation.Retry
 }
 
 // Model is one model of one provider. Complete retries what can be retried, inside ctx, and returns a

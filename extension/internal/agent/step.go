@@ -179,8 +179,8 @@ func (s *State) replied(at time.Time, r Reply) {
 	l := Log{
 		Type:  conversation.ModelResponse,
 		Round: s.logRound(),
-		Response: conversation.ModelResponsePayload(r.Content, r.ToolCalls, conversation.Clean(r.Finish),
-			conversation.Clean(r.Model), r.Usage),
+		Response: conversation.Retried(conversation.ModelResponsePayload(r.Content, r.ToolCalls, conversation.Clean(r.Finish),
+			conversation.Clean(r.Model), r.Usage), r.Retries),
 		Status: conversation.StatusSuccess,
 		Timed:  true,
 	}

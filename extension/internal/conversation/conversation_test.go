@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -121,7 +122,6 @@ func TestToolCallPayload_KeepsWhatJsonbTakes(t *testing.T) {
 	}{
 		{"object", `{"q":"SELECT 1","n":[1,2.5,-3e4],"b":true,"x":null}`, true},
 		{"object with white space", " \n{ }\t", true},
-		{"empty", "", false},
 		{"array", "[1]", false},
 		{"string", `"x"`, false},
 		{"cut off", `{"q":`, false},
@@ -152,6 +152,23 @@ func TestToolCallPayload_KeepsWhatJsonbTakes(t *testing.T) {
 			require.Equal(t, c.arguments, text)
 		})
 	}
+}
+
+func TestToolCallPayload_NoArgumentsAreAnEmptyObject(t *testing.T) {
+	t.Parallel()
+	for _, none := range []string{"", " \n", "\x00"} {
+		require.JSONEq(t, `{"tool_name":"a","arguments":{},"tool_call_id":"1"}`, string(ToolCallPayload(ToolCall{ID: "1", Name: "a", Arguments: none})))
+	}
+}
+
+func TestRetried_TellsOfWhatFailedBefore(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `{"a":1}`, string(Retried(json.RawMessage(`{"a":1}`), nil)))
+	require.JSONEq(t, `{"a":1,"retries":[{"error":"no \"way\"","wait_ms":1500}]}`,
+		string(Retried(json.RawMessage(`{"a":1}`), []Retry{{Error: "no \"way\"\x00", Wait: 1500 * time.Millisecond}})))
+	var all struct{ Retries []any }
+	require.NoError(t, json.Unmarshal(Retried(json.RawMessage(`{"a":1}`), make([]Retry, 100)), &all))
+	require.Len(t, all.Retries, maxRetries)
 }
 
 func TestPayloads_AreReadBackAsTheyWere(t *testing.T) {

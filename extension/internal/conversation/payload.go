@@ -6,6 +6,8 @@ package conversation
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
+	"time"
 )
 
 // UserPromptPayload is the request payload of a user_prompt.
@@ -71,16 +73,45 @@ func Rejected(response json.RawMessage, why string) json.RawMessage {
 	return append(appendString(b, why), '}')
 }
 
-// ToolCallPayload is the request payload of a tool_call. Arguments that jsonb would refuse, or that are not an
-// object, stand there as a string.
+// Retry is a model request that failed and was sent again after Wait.
+type Retry struct {
+	Error string
+	Wait  time.Duration
+}
+
+// maxRetries bounds how many retries of one reply are told of.
+const maxRetries = 20
+
+// Retried is a model_response payload with the failures that came before the reply.
+func Retried(response json.RawMessage, retries []Retry) json.RawMessage {
+	if len(retries) == 0 {
+		return response
+	}
+	b := append(response[:len(response)-1:len(response)-1], `,"retries":[`...)
+	for i, r := range retries[:min(len(retries), maxRetries)] {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(append(b, `{"error":`...), r.Error)
+		b = strconv.AppendInt(append(b, `,"wait_ms":`...), r.Wait.Milliseconds(), 10)
+		b = append(b, '}')
+	}
+	return append(b, "]}"...)
+}
+
+// ToolCallPayload is the request payload of a tool_call. No arguments are an empty object. Arguments that jsonb would
+// refuse, or that are not an object, stand there as a string.
 func ToolCallPayload(c ToolCall) json.RawMessage {
 	arguments := CleanJSON(c.Arguments)
 	b := make([]byte, 0, len(arguments)+len(c.Name)+len(c.ID)+64)
 	b = appendString(append(b, `{"tool_name":`...), c.Name)
 	b = append(b, `,"arguments":`...)
-	if storable(arguments) {
+	switch {
+	case storable(arguments):
 		b = append(b, arguments...)
-	} else {
+	case strings.TrimSpace(arguments) == "":
+		b = append(b, "{}"...)
+	default:
 		b = appendString(b, arguments)
 	}
 	b = appendString(append(b, `,"tool_call_id":`...), c.ID)

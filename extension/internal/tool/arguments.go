@@ -30,7 +30,7 @@ const (
 //
 // What is certain is accepted: a number or a boolean given as a string holding exactly that, 12.0 for an integer.
 func CheckArguments(t Tool, raw string) (map[string]json.RawMessage, error) {
-	names, args, err := parse(raw)
+	names, args, twice, err := parse(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -48,6 +48,9 @@ func CheckArguments(t Tool, raw string) (map[string]json.RawMessage, error) {
 		if params[i].Required && (!given || (isNull(v) && t.Type != SQL)) {
 			problems = append(problems, "missing argument "+fault.Name(params[i].Name))
 		}
+	}
+	for _, name := range twice {
+		problems = append(problems, "argument "+fault.Name(name)+" is given twice, with different values")
 	}
 	for _, name := range names {
 		p := find(params, name)
@@ -88,50 +91,51 @@ func accepted(params []Parameter) string {
 	return b.String()
 }
 
-// parse reads a JSON object and returns its names in the order given, and its values. Of a name given twice the
-// last value counts, as in jsonb.
-func parse(raw string) ([]string, map[string]json.RawMessage, error) {
+// parse reads a JSON object and returns its names in the order given, its values, and the names that were given two
+// different values: which one is meant would be a guess.
+func parse(raw string) (names []string, args map[string]json.RawMessage, twice []string, err error) {
 	trimmed := strings.TrimSpace(raw)
 	if trimmed == "" || trimmed == "null" {
-		return nil, map[string]json.RawMessage{}, nil
+		return nil, map[string]json.RawMessage{}, nil, nil
 	}
 	if len(trimmed) > maxArguments {
-		return nil, nil, fault.New(fault.InvalidText, "arguments are too long: %d bytes, the limit is %d", len(trimmed), maxArguments)
+		return nil, nil, nil, fault.New(fault.InvalidText, "arguments are too long: %d bytes, the limit is %d", len(trimmed), maxArguments)
 	}
 	bad := func(reason string) error {
 		return fault.New(fault.InvalidText, "%s: %s", reason, fault.Cut(trimmed, maxQuoted))
 	}
 	if !json.Valid([]byte(trimmed)) {
-		return nil, nil, bad("arguments are not valid JSON")
+		return nil, nil, nil, bad("arguments are not valid JSON")
 	}
 	if trimmed[0] != '{' {
-		return nil, nil, bad("arguments must be a JSON object")
+		return nil, nil, nil, bad("arguments must be a JSON object")
 	}
 	dec := json.NewDecoder(strings.NewReader(trimmed))
 	if _, err := dec.Token(); err != nil {
-		return nil, nil, bad("arguments are not valid JSON")
+		return nil, nil, nil, bad("arguments are not valid JSON")
 	}
-	var names []string
-	args := make(map[string]json.RawMessage)
+	args = make(map[string]json.RawMessage)
 	for dec.More() {
 		key, err := dec.Token()
 		name, ok := key.(string)
 		if err != nil || !ok {
-			return nil, nil, bad("arguments are not valid JSON")
+			return nil, nil, nil, bad("arguments are not valid JSON")
 		}
 		var v json.RawMessage
 		if err := dec.Decode(&v); err != nil {
-			return nil, nil, bad("arguments are not valid JSON")
+			return nil, nil, nil, bad("arguments are not valid JSON")
 		}
-		if _, twice := args[name]; !twice {
+		if before, again := args[name]; !again {
 			names = append(names, name)
+		} else if !bytes.Equal(before, v) && !slices.Contains(twice, name) {
+			twice = append(twice, name)
 		}
 		args[name] = v
 	}
 	if _, err := dec.Token(); err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, bad("arguments are not valid JSON")
+		return nil, nil, nil, bad("arguments are not valid JSON")
 	}
-	return names, args, nil
+	return names, args, twice, nil
 }
 
 // declared returns the tool's parameters and whether other names are refused. Of an MCP tool's schema it reads the

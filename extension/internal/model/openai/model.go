@@ -74,6 +74,7 @@ func (m *Model) complete(ctx context.Context, c *config, r agent.Request) (agent
 	first := d
 	var w writer
 	var body []byte
+	var retried []conversation.Retry
 	for tries, adapted := 1, 0; ; {
 		if body == nil {
 			w = writer{d: d, names: n, kept: m.keptSoFar()}
@@ -88,6 +89,7 @@ func (m *Model) complete(ctx context.Context, c *config, r agent.Request) (agent
 			if d != first {
 				m.provider.learn(key, d)
 			}
+			reply.Retries = retried
 			return reply, nil
 		}
 		if ctx.Err() != nil {
@@ -112,6 +114,7 @@ func (m *Model) complete(ctx context.Context, c *config, r agent.Request) (agent
 		if m.options.OnRetry != nil {
 			m.options.OnRetry(ctx, RetryEvent{Model: m.name, Try: tries, Wait: wait, Err: failed})
 		}
+		retried = append(retried, conversation.Retry{Error: failed.Message, Wait: wait})
 		if sleep(ctx, wait) != nil {
 			return agent.Reply{}, ended(ctx)
 		}
