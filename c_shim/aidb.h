@@ -199,4 +199,8 @@ extern const char *aidb_owner_call_search_path(void);	/* of who called the API f
 extern void aidb_run_queries(AidbReader *r, StringInfo reply, Oid owner);
 extern void aidb_run_query(const char *sql, const char *argument, StringInfo reply, Oid owner);
 
+/* --- copy.c: rows of our own tables ------------------------------------------ */
+extern bool aidb_is_copy(const char *sql);
+extern void aidb_copy_rows(const char *sql, const char *rows);
+
 #endif							/* AIDB_H */

@@ -126,6 +126,14 @@ run_one(AidbReader *r, StringInfo reply)
 		elog(ERROR, "statement with %d parameters", nargs);
 	for (int i = 0; i < nargs; i++)
 		args[i] = aidb_read_text(r);
+	if (aidb_is_copy(sql))
+	{
+		if (nargs != 1 || args[0] == NULL)
+			elog(ERROR, "COPY without rows");
+		aidb_copy_rows(sql, args[0]);
+		put_rows(reply, NULL, 0);
+		return;
+	}
 	run_statement(sql, max_rows, nargs, args, reply);
 }
 

@@ -55,8 +55,7 @@ func TestJournal_NamesTheTaskAbove(t *testing.T) {
 	task.Parent = &above
 	require.NoError(t, j.Begin(context.Background(), task))
 	require.NoError(t, j.Finish(context.Background(), agent.TaskEnd{ID: task.ID, Status: conversation.StatusSuccess}))
-	args := h.batches[0][0].Args
-	require.Equal(t, above.String(), args[len(args)-1])
+	require.Equal(t, above.String(), copied(t, h.batches[0][0])[0]["parent_task_id"])
 }
 
 func TestServer_DelegatesAndRoles(t *testing.T) {

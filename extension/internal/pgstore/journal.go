@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,33 +22,24 @@ const flushAt = 1 << 20
 // journal writes one run: its records as it ends, in one statement, and its task row beside them. Nothing of a run
 // that ends otherwise is written, but for what was flushed early, which the rollback of its transaction removes.
 type journal struct {
-	host    Host
-	store   *Store
-	trail   *decision.Trail
-	task    agent.Task
-	buffer  []byte // a JSON array of records, not closed yet
-	records int
+	host   Host
+	store  *Store
+	trail  *decision.Trail
+	task   agent.Task
+	buffer spi.CopyText // records
+	same   spi.CopyText // the columns that are the same in all of them
 }
 
-// The payloads are part of the array as JSON, so they are parsed once and never quoted. Measured beside arrays for
-// unnest and one INSERT a row: the same within the noise, at a third of the code.
-const recordsSQL = `
-INSERT INTO aidb_internal.action_log (
-    id, conversation_id, agent_id, task_id, sequence_id, action_type, request_payload, response_payload,
-    status, error, role, initiated_by, created_at, completed_at, caller, principal)
-SELECT r.i, $2::uuid, $3::uuid, $4::uuid, r.s, r.t, r.q, r.p, r.st, r.e, $5, $6, r.c, r.d, $7, $8
-FROM jsonb_to_recordset($1::jsonb) r (
-    i uuid, s uuid, t aidb.action_type, q jsonb, p jsonb, st aidb.task_status, e text, c timestamptz, d timestamptz)`
+// Measured beside INSERTs from a JSON array, from arrays for unnest, and one for each row: with COPY a whole call takes a
+// seventh less CPU.
+const recordsSQL = `COPY aidb_internal.action_log (
+    id, sequence_id, action_type, request_payload, response_payload, status, error, created_at, completed_at,
+    conversation_id, agent_id, task_id, role, initiated_by, caller, principal) FROM STDIN`
 
-const taskSQL = `
-INSERT INTO aidb_internal.agent_task_queue (
-    id, agent_id, conversation_id, request_message_id, response_message_id, role, initiated_by, status,
+const taskSQL = `COPY aidb_internal.agent_task_queue (
+    id, agent_id, conversation_id, request_message_id, response_message_id, role, initiated_by, status, blocking,
     budget_consumed, rounds, input_tokens, output_tokens, timeout_at, error, created_at, completed_at, caller, principal,
-    decisions, parent_task_id)
-VALUES (
-    $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::uuid, $6, $7, $8::aidb.task_status,
-    $9::integer, $10::integer, $11::bigint, $12::bigint, $13::timestamptz, $14, $15::timestamptz, $16::timestamptz, $17, $18,
-    $19::integer, $20::uuid)`
+    decisions, parent_task_id) FROM STDIN`
 
 // Journal returns a journal for one run, which also writes the decisions of the call so far.
 func (s *Store) Journal(t *decision.Trail) agent.Journal {
@@ -63,6 +55,14 @@ func (j *journal) Begin(_ context.Context, t agent.Task) error {
 		t.Role = t.Caller.Role
 	}
 	j.task = t
+	j.same = spi.CopyText{}
+	j.same.Plain(t.ConversationID.String())
+	j.same.Plain(t.AgentID.String())
+	j.same.Plain(t.ID.String())
+	j.same.Text(t.Role)
+	j.same.Text(t.Caller.SessionUser)
+	j.same.Text(t.Caller.Role)
+	j.same.Text(t.Caller.Principal)
 	j.trail.Base.TaskID, j.trail.Base.ConversationID = t.ID.String(), t.ConversationID.String()
 	if j.trail.MessageID == "" { // of the call, not of a delegate within it
 		j.trail.MessageID = t.PromptID.String()
@@ -75,7 +75,7 @@ func (j *journal) Append(ctx context.Context, records ...conversation.Record) er
 	for i := range records {
 		j.add(&records[i])
 	}
-	if len(j.buffer) < flushAt {
+	if j.buffer.Len() < flushAt {
 		return nil
 	}
 	return j.host.Write(ctx, j.flush())
@@ -86,78 +86,84 @@ func (j *journal) Finish(ctx context.Context, end agent.TaskEnd) error {
 	if end.ID != j.task.ID {
 		return fault.New(fault.Internal, "task %s ends as %s", j.task.ID, end.ID)
 	}
-	t := &j.task
-	statements := []spi.Statement{{SQL: taskSQL, Args: []any{
-		t.ID.String(), t.AgentID.String(), t.ConversationID.String(), end.PromptID.String(), optionalID(end.AnswerID),
-		t.Role, t.Caller.SessionUser, end.Status,
-		end.BudgetConsumed, end.Rounds, optionalCount(end.Usage.Input), optionalCount(end.Usage.Output),
-		timestamp(end.TimeoutAt), optionalText(conversation.Clean(end.Error)), timestamp(t.CreatedAt), timestamp(end.CompletedAt),
-		t.Caller.Role, t.Caller.Principal, j.trail.Count(), optionalID(t.Parent),
-	}}}
-	if j.records > 0 {
+	statements := []spi.Statement{j.taskRow(end)}
+	if j.buffer.Rows() > 0 {
 		statements = append(statements, j.flush())
 	}
-	decisions, ok, err := j.store.decisions(j.trail)
-	if err != nil {
-		return err
-	}
-	if ok {
+	if decisions, ok := j.store.decisions(j.trail); ok {
 		statements = append(statements, decisions)
 	}
 	return j.host.Write(ctx, statements...)
 }
 
+// taskRow returns the statement that writes the task.
+func (j *journal) taskRow(end agent.TaskEnd) spi.Statement {
+	t := &j.task
+	var c spi.CopyText
+	c.Plain(t.ID.String())
+	c.Plain(t.AgentID.String())
+	c.Plain(t.ConversationID.String())
+	c.Plain(end.PromptID.String())
+	c.OrNull(idText(end.AnswerID))
+	c.Text(t.Role)
+	c.Text(t.Caller.SessionUser)
+	c.Plain(end.Status)
+	c.Plain("t")
+	c.Plain(strconv.FormatInt(end.BudgetConsumed, 10))
+	c.Plain(strconv.Itoa(end.Rounds))
+	c.OrNull(countText(end.Usage.Input))
+	c.OrNull(countText(end.Usage.Output))
+	c.Plain(timestamp(end.TimeoutAt))
+	c.OrNull(conversation.Clean(end.Error))
+	c.Plain(timestamp(t.CreatedAt))
+	c.Plain(timestamp(end.CompletedAt))
+	c.Text(t.Caller.Role)
+	c.Text(t.Caller.Principal)
+	c.Plain(strconv.Itoa(j.trail.Count()))
+	c.OrNull(idText(t.Parent))
+	c.EndRow()
+	return spi.Statement{SQL: taskSQL, Args: []any{c.Bytes()}}
+}
+
 // flush returns the statement that writes what is buffered, and empties the buffer.
 func (j *journal) flush() spi.Statement {
-	t := &j.task
-	s := spi.Statement{SQL: recordsSQL, Args: []any{
-		append(j.buffer, ']'), t.ConversationID.String(), t.AgentID.String(), t.ID.String(),
-		t.Role, t.Caller.SessionUser, t.Caller.Role, t.Caller.Principal,
-	}}
-	j.buffer, j.records = nil, 0
+	s := spi.Statement{SQL: recordsSQL, Args: []any{j.buffer.Bytes()}}
+	j.buffer = spi.CopyText{}
 	return s
 }
 
-// add appends a record to the buffer as a JSON object whose members are those that recordsSQL names.
+// add appends a record to the buffer.
 func (j *journal) add(r *conversation.Record) {
-	b := j.buffer
-	if j.records == 0 {
-		b = append(b, '[')
+	c := &j.buffer
+	c.Plain(r.ID.String())
+	if r.Sequence == uuid.Nil {
+		c.Null()
 	} else {
-		b = append(b, ',')
+		c.Plain(r.Sequence.String())
 	}
-	j.records++
-	b = append(append(b, `{"i":"`...), r.ID.String()...)
-	if r.Sequence != uuid.Nil {
-		b = append(append(b, `","s":"`...), r.Sequence.String()...)
-	}
-	b = append(append(b, `","t":"`...), r.Type...)
-	b = append(append(b, `","st":"`...), r.Status...)
-	b = append(append(b, `","c":"`...), timestamp(r.CreatedAt)...)
-	b = append(append(b, `","d":"`...), timestamp(r.CompletedAt)...)
-	b = append(b, '"')
-	if r.Request != nil {
-		b = append(append(b, `,"q":`...), r.Request...)
-	}
-	if r.Response != nil {
-		b = append(append(b, `,"p":`...), r.Response...)
-	}
-	if r.Error != "" {
-		text, err := json.Marshal(conversation.Clean(r.Error))
-		if err == nil { // a string always marshals
-			b = append(append(b, `,"e":`...), text...)
+	c.Plain(string(r.Type))
+	for _, payload := range [...]json.RawMessage{r.Request, r.Response} {
+		if payload == nil {
+			c.Null()
+		} else {
+			c.Raw(payload)
 		}
 	}
-	j.buffer = append(b, '}')
+	c.Plain(r.Status)
+	c.OrNull(conversation.Clean(r.Error))
+	c.Plain(timestamp(r.CreatedAt))
+	c.Plain(timestamp(r.CompletedAt))
+	c.Columns(&j.same)
+	c.EndRow()
 }
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z07:00") }
 
-func optionalCount(n *int64) any {
+func countText(n *int64) string {
 	if n == nil {
-		return nil
+		return ""
 	}
-	return *n
+	return strconv.FormatInt(*n, 10)
 }
 
 func optionalText(s string) any {
@@ -167,9 +173,9 @@ func optionalText(s string) any {
 	return s
 }
 
-func optionalID(id *uuid.UUID) any {
+func idText(id *uuid.UUID) string {
 	if id == nil {
-		return nil
+		return ""
 	}
 	return id.String()
 }

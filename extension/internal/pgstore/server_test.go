@@ -1,9 +1,11 @@
 package pgstore
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +57,12 @@ func (c *connection) Write(ctx context.Context, statements ...spi.Statement) err
 func (c *connection) Batch(ctx context.Context, statements ...spi.Statement) ([]spi.Rows, error) {
 	results := make([]spi.Rows, len(statements))
 	for i, s := range statements {
+		if strings.HasPrefix(s.SQL, "COPY ") {
+			if _, err := c.conn.CopyFrom(ctx, bytes.NewReader(s.Args[0].([]byte)), s.SQL); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		params, types := make([][]byte, len(s.Args)), make([]uint32, len(s.Args))
 		for k, a := range s.Args {
 			types[k] = 25

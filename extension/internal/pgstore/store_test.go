@@ -241,25 +241,52 @@ func TestJournal_WritesTheRunInOneBatch(t *testing.T) {
 
 	row := h.batches[0][0]
 	require.Equal(t, taskSQL, row.SQL)
-	require.Equal(t, []any{
-		someID, task.AgentID.String(), task.ConversationID.String(), task.PromptID.String(), nil, "ann", "login", "ERROR",
-		int64(20), 1, input, nil, "2026-01-02T02:05:05.678901Z", "no answer",
-		"2026-01-02T02:04:05.678901Z", "2026-01-02T02:04:05.678901Z", "ann", "user:1", 0, nil,
-	}, row.Args)
+	require.Equal(t, []map[string]any{{
+		"id": someID, "agent_id": task.AgentID.String(), "conversation_id": task.ConversationID.String(),
+		"request_message_id": task.PromptID.String(), "response_message_id": nil, "role": "ann", "initiated_by": "login",
+		"status": "ERROR", "blocking": "t", "budget_consumed": "20", "rounds": "1", "input_tokens": "12", "output_tokens": nil,
+		"timeout_at": "2026-01-02T02:05:05.678901Z", "error": "no answer", "created_at": "2026-01-02T02:04:05.678901Z",
+		"completed_at": "2026-01-02T02:04:05.678901Z", "caller": "ann", "principal": "user:1", "decisions": "0", "parent_task_id": nil,
+	}}, copied(t, row))
 
 	log := h.batches[0][1]
 	require.Equal(t, recordsSQL, log.SQL)
-	require.Equal(t, []any{task.ConversationID.String(), task.AgentID.String(), someID, "ann", "login", "ann", "user:1"}, log.Args[1:])
-	var records []struct {
-		ID      string         `json:"i"`
-		Type    string         `json:"t"`
-		Request map[string]any `json:"q"`
-		Error   string         `json:"e"`
-	}
-	require.NoError(t, json.Unmarshal(log.Args[0].([]byte), &records))
+	records := copied(t, log)
 	require.Len(t, records, 2)
-	require.Equal(t, `hi "you"`, records[0].Request["contents"])
-	require.Equal(t, `no  "answer"`, records[1].Error)
+	for _, r := range records {
+		require.Subset(t, r, map[string]any{
+			"conversation_id": task.ConversationID.String(), "agent_id": task.AgentID.String(), "task_id": someID,
+			"role": "ann", "initiated_by": "login", "caller": "ann", "principal": "user:1",
+			"created_at": "2026-01-02T02:04:05.678901Z", "completed_at": "2026-01-02T02:04:05.678901Z",
+		})
+	}
+	require.Equal(t, task.PromptID.String(), records[0]["id"])
+	require.Nil(t, records[0]["sequence_id"])
+	require.Nil(t, records[0]["response_payload"])
+	require.JSONEq(t, `{"contents": "hi \"you\"", "user": "ann"}`, records[0]["request_payload"].(string))
+	require.Equal(t, `no  "answer"`, records[1]["error"])
+}
+
+// copied is the rows of a COPY by their columns' names.
+func copied(t *testing.T, s spi.Statement) []map[string]any {
+	t.Helper()
+	_, list, _ := strings.Cut(s.SQL, "(")
+	list, _, _ = strings.Cut(list, ")")
+	names := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
+	var rows []map[string]any
+	for line := range strings.Lines(string(s.Args[0].([]byte))) {
+		values := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		require.Len(t, values, len(names))
+		row := map[string]any{}
+		for i, v := range values {
+			row[names[i]] = nil
+			if v != `\N` {
+				row[names[i]] = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "\r").Replace(v)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 func TestJournal_FlushesALongRunEarly(t *testing.T) {
@@ -278,7 +305,9 @@ func TestJournal_FlushesALongRunEarly(t *testing.T) {
 	require.NoError(t, j.Finish(ctx, agent.TaskEnd{ID: task.ID, Status: conversation.StatusSuccess}))
 	require.Len(t, h.batches, 2)
 	for _, s := range []spi.Statement{h.batches[0][0], h.batches[1][1]} {
-		require.True(t, json.Valid(s.Args[0].([]byte)))
+		for _, r := range copied(t, s) {
+			require.True(t, json.Valid([]byte(r["response_payload"].(string))))
+		}
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 // ErrGone is returned when the run was cancelled or its session has ended.
 var ErrGone = errors.New("the run is gone")
 
-// Statement is one of our own statements. Args are texts (nil is NULL) that the SQL casts: $1::uuid.
+// Statement is one of our own statements. Args are texts (nil is NULL) that the SQL casts: $1::uuid. The one argument of
+// a COPY … FROM STDIN is its rows, as CopyText makes them.
 type Statement struct {
 	SQL     string
 	Args    []any
