@@ -182,6 +182,7 @@ extern bool aidb_looking;		/* a statement is being analysed with the owner's rig
 extern void aidb_check_looking(Oid fn);
 extern bool aidb_function_is_denied(HeapTuple proc);
 extern bool aidb_function_is_harmless(HeapTuple proc);
+extern bool aidb_function_numbers(HeapTuple proc);
 
 /* --- plpgsql.c: PL/pgSQL while a tool call is on ----------------------------- */
 extern bool aidb_plpgsql_ran;	/* since the plan cache was last reset */

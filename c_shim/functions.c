@@ -175,6 +175,14 @@ aidb_function_is_denied(HeapTuple tuple)
 		!allowed_by_setting((Form_pg_proc) GETSTRUCT(tuple));
 }
 
+/* Does it give the caller's transaction a number? */
+bool
+aidb_function_numbers(HeapTuple tuple)
+{
+	return ((Form_pg_proc) GETSTRUCT(tuple))->prolang == INTERNALlanguageId &&
+		in_list(native_symbol(tuple), numbering, lengthof(numbering));
+}
+
 /* May a read-only call use it although it is VOLATILE? */
 bool
 aidb_function_is_harmless(HeapTuple tuple)
@@ -205,7 +213,7 @@ aidb_check_function(Oid fn, bool read_only)
 		refuse(proc, "", strcmp(native_symbol(tuple), "set_config_by_name") == 0 ? "escalation_blocked" : "pre_execution_rejected");
 	if (read_only && proc->provolatile == PROVOLATILE_VOLATILE && !aidb_function_is_harmless(tuple))
 		refuse(proc, "read-only ", "pre_execution_rejected");
-	if (read_only && proc->prolang == INTERNALlanguageId && in_list(native_symbol(tuple), numbering, lengthof(numbering)))
+	if (read_only && aidb_function_numbers(tuple))
 		refuse(proc, "read-only ", "pre_execution_rejected");
 	ReleaseSysCache(tuple);
 }

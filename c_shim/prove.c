@@ -4,10 +4,10 @@
  *
  * The analysed parse tree is walked, with everything that it would call: the
  * functions behind operators, aggregates, casts and domains, default arguments,
- * and the bodies of views and of SQL functions.  A function passes when it is
- * declared IMMUTABLE or STABLE, or is on the list of harmless VOLATILE ones
- * (functions.c).  What a function in another language really does cannot be
- * seen; the read-only tool call (sandbox.c) stays underneath.
+ * row-level security, and the bodies of views and of SQL functions.  A function
+ * passes when it is declared IMMUTABLE or STABLE, or is on the list of harmless
+ * VOLATILE ones (functions.c).  What a function in another language really does
+ * cannot be seen; the read-only tool call (sandbox.c) stays underneath.
  */
 #include "aidb.h"
 
@@ -28,26 +28,33 @@
 #include "parser/parse_func.h"
 #include "executor/functions.h"
 #include "rewrite/rewriteHandler.h"
+#include "rewrite/rowsecurity.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
+#include "utils/typcache.h"
 
 #define MAX_DEPTH 50
 
 typedef struct Proof
 {
 	List	   *functions;		/* oids that were looked at */
-	List	   *views;
+	List	   *relations;
+	List	   *types;
 	int			depth;
+	Node	   *call;			/* the expression whose functions are being looked at */
 	const char *via;			/* the view or function whose body is being walked */
 } Proof;
 
 static bool walk(Node *node, void *context);
+static bool check_one(Oid fn, void *context);
+static void check_type(Proof *p, Oid type);
 
 static void
 refuse(Proof *p, const char *what)
@@ -64,6 +71,7 @@ static void
 walk_inside(Proof *p, Node *node, const char *via)
 {
 	const char *before = p->via;
+	Node	   *call = p->call;
 
 	check_stack_depth();
 	if (++p->depth > MAX_DEPTH)
@@ -71,12 +79,13 @@ walk_inside(Proof *p, Node *node, const char *via)
 	p->via = via;
 	(void) walk(node, p);
 	p->via = before;
+	p->call = call;
 	p->depth--;
 }
 
-/* The queries of an SQL function, however its body is kept. */
+/* The queries of an SQL function, however its body is kept; the call tells what its polymorphic arguments are. */
 static List *
-sql_function_queries(HeapTuple tuple, Form_pg_proc proc)
+sql_function_queries(HeapTuple tuple, Form_pg_proc proc, Node *call)
 {
 	bool		isnull;
 	Datum		body = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosqlbody, &isnull);
@@ -99,7 +108,7 @@ sql_function_queries(HeapTuple tuple, Form_pg_proc proc)
 	memcpy(argtypes, proc->proargtypes.values, sizeof(Oid) * proc->pronargs);
 	foreach(lc, pg_parse_query(src))
 	{
-		SQLFunctionParseInfoPtr pinfo = prepare_sql_fn_parse_info(tuple, NULL, InvalidOid);
+		SQLFunctionParseInfoPtr pinfo = prepare_sql_fn_parse_info(tuple, call, InvalidOid);
 
 		queries = list_concat(queries,
 							  pg_analyze_and_rewrite_withcb(lfirst_node(RawStmt, lc), src,
@@ -117,6 +126,46 @@ is_polymorphic(Form_pg_proc proc)
 	return false;
 }
 
+/* Does the expression call this very function, and so tell the types of its arguments? */
+static bool
+is_call_of(Node *call, Oid fn)
+{
+	if (call == NULL)
+		return false;
+	switch (nodeTag(call))
+	{
+		case T_FuncExpr:
+			return ((FuncExpr *) call)->funcid == fn;
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+			return ((OpExpr *) call)->opfuncid == fn;
+		default:
+			return false;
+	}
+}
+
+static void
+check_aggregate(Proof *p, Oid fn)
+{
+	HeapTuple	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(fn));
+	Form_pg_aggregate a;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for aggregate %u", fn);
+	a = (Form_pg_aggregate) GETSTRUCT(tuple);
+	{
+		Oid			parts[] = {a->aggtransfn, a->aggfinalfn, a->aggcombinefn, a->aggserialfn,
+			a->aggdeserialfn, a->aggmtransfn, a->aggminvtransfn, a->aggmfinalfn};
+
+		for (int i = 0; i < (int) lengthof(parts); i++)
+			if (OidIsValid(parts[i]))
+				check_one(parts[i], p);
+	}
+	check_type(p, a->aggtranstype);
+	ReleaseSysCache(tuple);
+}
+
 /* One function: its volatility, and what it calls as far as that can be seen. */
 static bool
 check_one(Oid fn, void *context)
@@ -129,11 +178,13 @@ check_one(Oid fn, void *context)
 
 	if (list_member_oid(p->functions, fn))
 		return false;
-	p->functions = lappend_oid(p->functions, fn);
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(fn));
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for function %u", fn);
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	/* what a polymorphic function calls depends on the call */
+	if (!is_polymorphic(proc))
+		p->functions = lappend_oid(p->functions, fn);
 	if (proc->provolatile == PROVOLATILE_VOLATILE && !aidb_function_is_harmless(tuple))
 		refuse(p, psprintf("function %s is VOLATILE", format_procedure(fn)));
 	if (aidb_function_is_denied(tuple))
@@ -143,85 +194,158 @@ check_one(Oid fn, void *context)
 	if (!isnull)
 		walk_inside(p, stringToNode(TextDatumGetCString(defaults)),
 					psprintf("a default argument of function %s", format_procedure(fn)));
+	if (aidb_function_numbers(tuple))
+		refuse(p, psprintf("function %s gives the transaction a number", format_procedure(fn)));
 	if (proc->prokind == PROKIND_AGGREGATE)
-	{
-		HeapTuple	aggregate = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(fn));
-		Form_pg_aggregate a;
-
-		if (!HeapTupleIsValid(aggregate))
-			elog(ERROR, "cache lookup failed for aggregate %u", fn);
-		a = (Form_pg_aggregate) GETSTRUCT(aggregate);
-		check_one(a->aggtransfn, p);
-		if (OidIsValid(a->aggfinalfn))
-			check_one(a->aggfinalfn, p);
-		if (OidIsValid(a->aggmtransfn))
-			check_one(a->aggmtransfn, p);
-		ReleaseSysCache(aggregate);
-	}
-	/* built-in SQL functions only wrap others; polymorphic ones cannot be analysed without a call */
-	if (proc->prolang == SQLlanguageId && fn >= FirstNormalObjectId && !is_polymorphic(proc))
+		check_aggregate(p, fn);
+	/* built-in SQL functions only wrap others */
+	if (proc->prolang == SQLlanguageId && fn >= FirstNormalObjectId)
 	{
 		ListCell   *lc;
 
-		foreach(lc, sql_function_queries(tuple, proc))
+		if (is_polymorphic(proc) && !is_call_of(p->call, fn))
+			refuse(p, psprintf("function %s cannot be looked into here", format_procedure(fn)));
+		foreach(lc, sql_function_queries(tuple, proc, is_polymorphic(proc) ? p->call : NULL))
 			walk_inside(p, lfirst(lc), psprintf("function %s", format_procedure(fn)));
 	}
 	ReleaseSysCache(tuple);
 	return false;
 }
 
+/* A view's query; a table's row-level security, which its owner wrote and every reader runs. */
 static void
 check_relation(Proof *p, RangeTblEntry *rte)
 {
 	Relation	rel;
 
-	if (rte->relkind != RELKIND_VIEW || list_member_oid(p->views, rte->relid))
+	if (rte->rtekind != RTE_RELATION || list_member_oid(p->relations, rte->relid))
 		return;
-	p->views = lappend_oid(p->views, rte->relid);
+	p->relations = lappend_oid(p->relations, rte->relid);
 	rel = table_open(rte->relid, AccessShareLock);
-	walk_inside(p, (Node *) get_view_query(rel), psprintf("view %s", RelationGetRelationName(rel)));
+	if (rte->relkind == RELKIND_VIEW)
+		walk_inside(p, (Node *) get_view_query(rel), psprintf("view %s", RelationGetRelationName(rel)));
+	if (rel->rd_rsdesc)
+	{
+		ListCell   *lc;
+
+		foreach(lc, rel->rd_rsdesc->policies)
+		{
+			RowSecurityPolicy *policy = lfirst(lc);
+
+			if (policy->polcmd == '*' || policy->polcmd == ACL_SELECT_CHR)
+				walk_inside(p, (Node *) policy->qual,
+							psprintf("policy %s of table %s", policy->policy_name, RelationGetRelationName(rel)));
+		}
+	}
 	table_close(rel, AccessShareLock);
-}
-
-static Oid
-base_of_domain(Oid domain)
-{
-	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(domain));
-	Oid			base;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for type %u", domain);
-	base = ((Form_pg_type) GETSTRUCT(tuple))->typbasetype;
-	ReleaseSysCache(tuple);
-	return base;
 }
 
 /* From the catalog: the type cache plans the checks, which runs what is constant in them. */
 static void
-check_domain(Proof *p, Oid type)
+check_domain(Proof *p, Oid domain)
 {
 	Relation	constraints = table_open(ConstraintRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
 
-	for (; get_typtype(type) == TYPTYPE_DOMAIN; type = base_of_domain(type))
+	ScanKeyInit(&key, Anum_pg_constraint_contypid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(domain));
+	scan = systable_beginscan(constraints, ConstraintTypidIndexId, true, NULL, 1, &key);
+	while ((tuple = systable_getnext(scan)) != NULL)
 	{
-		ScanKeyData key;
-		SysScanDesc scan;
-		HeapTuple	tuple;
+		bool		isnull;
+		Datum		check = heap_getattr(tuple, Anum_pg_constraint_conbin, RelationGetDescr(constraints), &isnull);
 
-		ScanKeyInit(&key, Anum_pg_constraint_contypid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(type));
-		scan = systable_beginscan(constraints, ConstraintTypidIndexId, true, NULL, 1, &key);
-		while ((tuple = systable_getnext(scan)) != NULL)
-		{
-			bool		isnull;
-			Datum		check = heap_getattr(tuple, Anum_pg_constraint_conbin, RelationGetDescr(constraints), &isnull);
-
-			if (!isnull)
-				walk_inside(p, stringToNode(TextDatumGetCString(check)),
-							psprintf("a constraint of domain %s", format_type_be(type)));
-		}
-		systable_endscan(scan);
+		if (!isnull)
+			walk_inside(p, stringToNode(TextDatumGetCString(check)),
+						psprintf("a constraint of domain %s", format_type_be(domain)));
 	}
+	systable_endscan(scan);
 	table_close(constraints, AccessShareLock);
+}
+
+/*
+ * The domains in a type whose values are made here: each checks what becomes a
+ * part of it, also as the element of an array or a field of a row.
+ */
+static void
+check_type(Proof *p, Oid type)
+{
+	HeapTuple	tuple;
+	Form_pg_type t;
+
+	if (type < FirstNormalObjectId || list_member_oid(p->types, type))
+		return;
+	check_stack_depth();
+	p->types = lappend_oid(p->types, type);
+	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for type %u", type);
+	t = (Form_pg_type) GETSTRUCT(tuple);
+	switch (t->typtype)
+	{
+		case TYPTYPE_DOMAIN:
+			check_domain(p, type);
+			check_type(p, t->typbasetype);
+			break;
+		case TYPTYPE_RANGE:
+			check_type(p, get_range_subtype(type));
+			break;
+		case TYPTYPE_MULTIRANGE:
+			check_type(p, get_multirange_range(type));
+			break;
+		case TYPTYPE_COMPOSITE:
+			{
+				TupleDesc	desc = lookup_rowtype_tupdesc_copy(type, -1);
+
+				for (int i = 0; i < desc->natts; i++)
+					if (!TupleDescAttr(desc, i)->attisdropped)
+						check_type(p, TupleDescAttr(desc, i)->atttypid);
+				break;
+			}
+		default:
+			if (OidIsValid(t->typelem))
+				check_type(p, t->typelem);
+	}
+	ReleaseSysCache(tuple);
+}
+
+static void
+check_types(Proof *p, List *types)
+{
+	ListCell   *lc;
+
+	foreach(lc, types)
+		check_type(p, lfirst_oid(lc));
+}
+
+/* The types of the values that an expression makes, rather than finds in a table. */
+static void
+check_made(Proof *p, Node *node)
+{
+	switch (nodeTag(node))
+	{
+		case T_CoerceToDomain:
+		case T_CoerceViaIO:
+		case T_ArrayCoerceExpr:
+		case T_ConvertRowtypeExpr:
+		case T_FuncExpr:
+		case T_OpExpr:
+		case T_Aggref:
+		case T_WindowFunc:
+		case T_RowExpr:
+		case T_Param:
+			check_type(p, exprType(node));
+			break;
+		case T_RangeTblFunction:
+			check_types(p, ((RangeTblFunction *) node)->funccoltypes);
+			break;
+		case T_TableFunc:
+			check_types(p, ((TableFunc *) node)->coltypes);
+			break;
+		default:
+			break;
+	}
 }
 
 static void
@@ -262,8 +386,8 @@ walk(Node *node, void *context)
 		check_relation(p, (RangeTblEntry *) node);
 		return false;			/* the walker goes into it */
 	}
-	if (IsA(node, CoerceToDomain))
-		check_domain(p, ((CoerceToDomain *) node)->resulttype);
+	check_made(p, node);
+	p->call = node;
 	check_functions_in_node(node, check_one, context);
 	return expression_tree_walker(node, walk, context);
 }

@@ -53,7 +53,7 @@ FROM aidb_internal.sql_tools t;
 COMMENT ON VIEW aidb.tools IS
     'The tools that agents may list and aidb.run_tool can run. Privileges: SELECT for aidb_users and aidb_auditor.';
 COMMENT ON COLUMN aidb.tools.tool_type IS 'native_tool: built into the extension. sql_tool: a stored statement.';
-COMMENT ON COLUMN aidb.tools.params IS 'Array of {name, type, description, required} with default and enum where there are any; type is an SQL type name.';
+COMMENT ON COLUMN aidb.tools.params IS 'Array of {name, type, description, required} with default and enum where there are any; type is an SQL type name. A parameter of a SQL tool also has base, the type beneath its domain, and labels, those of its enum type when the tool was registered.';
 COMMENT ON COLUMN aidb.tools.read_only IS 'Known never to write: such a tool is offered in read-only runs too.';
 REVOKE ALL ON aidb.tools FROM PUBLIC;
 GRANT SELECT ON aidb.tools TO aidb_users, aidb_auditor;

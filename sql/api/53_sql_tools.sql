@@ -46,7 +46,7 @@ BEGIN
         END IF;
         n := p ->> 'name';
         FOR k IN SELECT * FROM jsonb_object_keys(p) LOOP
-            IF k NOT IN ('name', 'type', 'description', 'required', 'default', 'enum', 'enum_values') THEN
+            IF k NOT IN ('name', 'type', 'description', 'required', 'default', 'enum', 'enum_values', 'base', 'labels') THEN
                 RAISE EXCEPTION 'parameter % does not have the key %', aidb_internal.quoted(n), aidb_internal.quoted(k) USING ERRCODE = 'invalid_parameter_value';
             END IF;
         END LOOP;
@@ -78,8 +78,34 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION aidb_internal.tool_parameters(jsonb, text[]) IS
-    'Checks declared parameters against those used, and returns them in the order of their numbers.';
+    'Checks declared parameters against those used, and returns them in the order of their numbers. base and labels are made anew by aidb_internal.tool_type.';
 REVOKE ALL ON FUNCTION aidb_internal.tool_parameters(jsonb, text[]) FROM PUBLIC;
+
+-- What a parameter's type looks like in JSON when its name does not say it.
+CREATE OR REPLACE FUNCTION aidb_internal.tool_type(type text)
+RETURNS jsonb
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH RECURSIVE
+        declared AS (
+            SELECT t.oid, t.typtype, t.typcategory = 'A' AND t.typelem <> 0 AS is_array, CASE WHEN t.typcategory = 'A' THEN t.typelem ELSE t.oid END AS element
+            FROM pg_type t WHERE t.oid = type::regtype
+        ),
+        beneath AS (
+            SELECT t.oid, t.typtype, t.typbasetype, 0 AS depth FROM pg_type t JOIN declared d ON t.oid = d.element
+            UNION ALL
+            SELECT t.oid, t.typtype, t.typbasetype, b.depth + 1 FROM beneath b JOIN pg_type t ON t.oid = b.typbasetype WHERE b.typtype = 'd'
+        ),
+        base AS (SELECT * FROM beneath ORDER BY depth DESC LIMIT 1)
+    SELECT jsonb_strip_nulls(jsonb_build_object(
+        'base', CASE WHEN base.depth > 0 THEN format_type(base.oid, NULL) || CASE WHEN declared.is_array THEN '[]' ELSE '' END END,
+        'labels', (SELECT jsonb_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = base.oid)))
+    FROM declared, base
+$$;
+COMMENT ON FUNCTION aidb_internal.tool_type(text) IS
+    'base: the type beneath a domain, or beneath the domain that an array is of. labels: those of an enum.';
+REVOKE ALL ON FUNCTION aidb_internal.tool_type(text) FROM PUBLIC;
 
 -- A row of aidb_internal.sql_tools from what is given; everything that can be wrong is wrong here.
 CREATE OR REPLACE FUNCTION aidb_internal.make_sql_tool(
@@ -118,6 +144,8 @@ BEGIN
     t.read_only := coalesce(read_only, true);
     t.types := aidb_internal.check_tool_statement(found.statement,
         ARRAY(SELECT e ->> 'type' FROM jsonb_array_elements(t.params) WITH ORDINALITY AS x (e, n) ORDER BY n), t.read_only);
+    t.params := coalesce((SELECT jsonb_agg(p || aidb_internal.tool_type(t.types[n]) ORDER BY n)
+                          FROM jsonb_array_elements(t.params) WITH ORDINALITY AS x (p, n)), '[]');
     t.return_type_hint := return_type_hint;
     t.timeout_ms := timeout_ms;
     t.max_rows := max_rows;

@@ -31,6 +31,6 @@ COMMENT ON TABLE aidb_internal.sql_tools IS
 COMMENT ON COLUMN aidb_internal.sql_tools.query_text IS 'As registered, with ${name}.';
 COMMENT ON COLUMN aidb_internal.sql_tools.statement IS 'The same with $1, $2, …: one for each parameter, in the order of params.';
 COMMENT ON COLUMN aidb_internal.sql_tools.types IS 'The parameters'' types, schema-qualified, so that they do not depend on a search_path.';
-COMMENT ON COLUMN aidb_internal.sql_tools.params IS 'Array of {name, type, description, required, default, enum}.';
+COMMENT ON COLUMN aidb_internal.sql_tools.params IS 'Array of {name, type, description, required, default, enum, base, labels}; see aidb_internal.tool_type for the last two.';
 REVOKE ALL ON aidb_internal.sql_tools FROM PUBLIC;
 SELECT pg_extension_config_dump('aidb_internal.sql_tools', '');

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"aidb/extension/internal/fault"
@@ -17,6 +18,8 @@ const (
 	maxQuoted = 200
 	// maxArguments bounds the argument text of one call.
 	maxArguments = 1 << 20
+	// maxDimensions is PostgreSQL's limit for an array.
+	maxDimensions = 6
 	// maxProblems bounds how many problems one error text lists.
 	maxProblems = 20
 )
@@ -183,7 +186,7 @@ func find(params []Parameter, name string) *Parameter {
 
 // check compares a value with the declared type and returns it in the form to use, or what is wrong with it.
 func (p *Parameter) check(v json.RawMessage) (json.RawMessage, string) {
-	kind, _ := jsonType(p.Type)
+	kind, items := p.jsonType()
 	got := kindOf(v)
 	switch kind {
 	case anything:
@@ -229,8 +232,34 @@ func (p *Parameter) check(v json.RawMessage) (json.RawMessage, string) {
 		if got != array {
 			return nil, "must be an array, got " + got
 		}
+		return v, elements(v, items, 0)
 	}
 	return v, ""
+}
+
+// elements says what is wrong with an array's: each is of the type, null, or an array of such for a further dimension.
+func elements(v json.RawMessage, kind string, depth int) string {
+	var list []json.RawMessage
+	if kind == anything || json.Unmarshal(v, &list) != nil {
+		return ""
+	}
+	for i, e := range list {
+		problem := ""
+		switch got := kindOf(e); {
+		case got == "null":
+		case got == array && depth < maxDimensions:
+			problem = elements(e, kind, depth+1)
+		case got == array:
+			problem = "has more than " + strconv.Itoa(maxDimensions) + " dimensions"
+		default:
+			// An element is as good as an argument of its type would be.
+			_, problem = (&Parameter{Type: kind}).check(e)
+		}
+		if problem != "" {
+			return "at position " + strconv.Itoa(i+1) + " " + problem
+		}
+	}
+	return ""
 }
 
 func article(kind string) string {

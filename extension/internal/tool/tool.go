@@ -19,7 +19,9 @@ const (
 	MCP    = "mcp_tool"
 )
 
-// Parameter is one declared parameter. Type is an SQL type name. Enum, when not empty, lists the texts allowed.
+// Parameter is one declared parameter. Type is an SQL type name, Base the one beneath when that is a domain. Enum, when
+// not empty, lists the texts allowed. Labels are those of an enum type as they were when the tool was registered: they are
+// shown, and the type itself says what is allowed.
 type Parameter struct {
 	Name        string          `json:"name"`
 	Type        string          `json:"type"`
@@ -27,6 +29,8 @@ type Parameter struct {
 	Required    bool            `json:"required,omitempty"`
 	Enum        []string        `json:"enum,omitempty"`
 	Default     json.RawMessage `json:"default,omitempty"`
+	Base        string          `json:"base,omitempty"`
+	Labels      []string        `json:"labels,omitempty"`
 }
 
 // Tool is one tool of the catalog.
@@ -80,33 +84,34 @@ func (t Tool) InputSchema() json.RawMessage {
 }
 
 func (p Parameter) schema(b []byte) []byte {
-	kind, items := jsonType(p.Type)
-	b = append(b, '{')
-	if kind != anything {
-		b = append(quote(append(b, `"type":`...), kind), ',')
-	}
-	if kind == array && items != anything {
-		b = append(quote(append(b, `"items":{"type":`...), items), '}', ',')
-	} else if kind == array {
-		b = append(b, `"items":{},`...)
-	}
-	if len(p.Enum) > 0 {
-		b = append(b, `"enum":[`...)
-		for i, e := range p.Enum {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = quote(b, e)
-		}
-		b = append(b, ']', ',')
+	kind, items := p.jsonType()
+	start := len(b)
+	switch values := p.values(); {
+	case kind == array && items == anything:
+		b = append(b, `,"type":"array","items":{}`...)
+	case kind == array:
+		b = append(enum(quote(append(b, `,"type":"array","items":{"type":`...), items), values), '}')
+	case kind != anything:
+		b = enum(quote(append(b, `,"type":`...), kind), values)
+	default:
+		b = enum(b, values)
 	}
 	if p.Description != "" {
-		b = append(quote(append(b, `"description":`...), p.Description), ',')
+		b = quote(append(b, `,"description":`...), p.Description)
 	}
-	if b[len(b)-1] == ',' {
-		b = b[:len(b)-1]
+	if len(b) == start {
+		return append(b, "{}"...)
 	}
+	b[start] = '{'
 	return append(b, '}')
+}
+
+// values are those to choose from, as far as they are known.
+func (p Parameter) values() []string {
+	if len(p.Enum) > 0 {
+		return p.Enum
+	}
+	return p.Labels
 }
 
 // The JSON types. Anything is for json and jsonb, which take every value.
@@ -119,10 +124,29 @@ const (
 	array    = schema.Array
 )
 
-// jsonType maps an SQL type name to the JSON type of its arguments, and of its elements when it is an array.
-func jsonType(sql string) (kind, items string) {
+// jsonType is the JSON type of a parameter's arguments, and of their elements when it is an array.
+func (p Parameter) jsonType() (kind, items string) {
+	sql := p.Type
+	if p.Base != "" {
+		sql = p.Base
+	}
 	kind, items, _ = schema.SQLType(sql)
 	return kind, items
+}
+
+// enum appends the values allowed to what is known of a type before it; none are no restriction.
+func enum(b []byte, values []string) []byte {
+	if len(values) == 0 {
+		return b
+	}
+	b = append(b, `,"enum":[`...)
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = quote(b, v)
+	}
+	return append(b, ']')
 }
 
 // quote appends s as a JSON string. Marshal does not fail for a string.
