@@ -25,6 +25,7 @@ char	   *aidb_k8s_secret_allowed_path_prefix = NULL;
 static bool allow_insecure_egress = false;
 static bool allow_insecure_tls = false;
 static char *ca_file = NULL;
+static char *default_purpose = NULL;
 static int	delegation_role = 0;
 static char *egress_allowlist = NULL;
 static char *https_proxy = NULL;
@@ -93,6 +94,9 @@ aidb_define_settings(void)
 	define_string("aidb.ca_file",
 				  "File with the certificate authorities that model servers are verified with; empty: the system's.",
 				  &ca_file, "", PGC_SUSET);
+	define_string("aidb.default_purpose",
+				  "Purpose that aidb.run_tool and the functions behind tools run under; set it for a login role with ALTER ROLE. Empty: they run as the caller.",
+				  &default_purpose, "", PGC_SUSET);
 	DefineCustomEnumVariable("aidb.delegation_role",
 							 "What the tools of a delegate run as: what the delegating agent's run as, or the role of the delegate's own purpose where that has no more rights.",
 							 NULL, &delegation_role, 0, delegation_roles, PGC_SUSET, 0, NULL, NULL, NULL);
@@ -178,6 +182,7 @@ aidb_config_fields(StringInfo buf)
 	put(buf, "allow_insecure_egress", allow_insecure_egress ? "t" : "f");
 	put(buf, "allow_insecure_tls", allow_insecure_tls ? "t" : "f");
 	put(buf, "ca_file", ca_file);
+	put(buf, "default_purpose", default_purpose);
 	put(buf, "delegation_role", delegation_roles[delegation_role].name);
 	put(buf, "egress_allowlist", own_list ? egress_allowlist : other_list);
 	put(buf, "egress_parameter", own_list ? "aidb.egress_allowlist" : "edb.egress_allowlist");

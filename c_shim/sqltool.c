@@ -41,7 +41,7 @@ text_array(List *texts)
 
 /* The oids of type names; each must exist and be one that a value can have. */
 static Oid *
-types_of(ArrayType *names, int *n)
+types_of(ArrayType *names, int *n, int32 **typmods)
 {
 	Datum	   *d;
 	bool	   *nulls;
@@ -49,11 +49,10 @@ types_of(ArrayType *names, int *n)
 
 	deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &d, &nulls, n);
 	types = palloc(sizeof(Oid) * (*n + 1));
+	*typmods = palloc(sizeof(int32) * (*n + 1));
 	for (int i = 0; i < *n; i++)
 	{
-		int32		typmod;
-
-		AIDB_PARSE_TYPE(TextDatumGetCString(d[i]), &types[i], &typmod);
+		AIDB_PARSE_TYPE(TextDatumGetCString(d[i]), &types[i], &(*typmods)[i]);
 		if (get_typtype(types[i]) == TYPTYPE_PSEUDO)
 			ereport(ERROR,
 					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
@@ -184,15 +183,16 @@ check_tool(PG_FUNCTION_ARGS)
 	int			level = NewGUCNestLevel();
 	int			n;
 	Oid		   *types;
+	int32	   *typmods;
 	List	   *canonical = NIL;
 
 	if (aidb_owner_call_search_path())
 		(void) set_config_option("search_path", aidb_owner_call_search_path(), PGC_SUSET, PGC_S_SESSION,
 								 GUC_ACTION_SAVE, true, 0, false);
-	types = types_of(PG_GETARG_ARRAYTYPE_P(1), &n);
+	types = types_of(PG_GETARG_ARRAYTYPE_P(1), &n, &typmods);
 	AtEOXact_GUC(false, level);
 	for (int i = 0; i < n; i++)
-		canonical = lappend(canonical, format_type_be_qualified(types[i]));
+		canonical = lappend(canonical, format_type_extended(types[i], typmods[i], FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY));
 	if (read_only)
 	{
 		Query	   *query = analyse(raw, sql, types, n);
@@ -341,7 +341,8 @@ missing_privileges(PG_FUNCTION_ARGS)
 	RawStmt    *raw = parse_one(sql);
 	Missing		m = {.role = PG_GETARG_OID(2)};
 	int			n;
-	Oid		   *types = types_of(PG_GETARG_ARRAYTYPE_P(1), &n);
+	int32	   *typmods;
+	Oid		   *types = types_of(PG_GETARG_ARRAYTYPE_P(1), &n, &typmods);
 	Query	   *query = analyse(raw, sql, types, n);
 
 	if (query->commandType == CMD_UTILITY && IsA(query->utilityStmt, ExplainStmt))

@@ -15,6 +15,7 @@ import (
 	"aidb/extension/internal/model/openai"
 	"aidb/extension/internal/pgstore"
 	"aidb/extension/internal/pgtool"
+	"aidb/extension/internal/purpose"
 	"aidb/extension/internal/safego"
 	"aidb/extension/internal/spi"
 	"aidb/extension/internal/telemetry"
@@ -35,6 +36,7 @@ type wiring struct {
 	broken error // a setting that cannot be used; said by every call that needs it
 	// narrowest is aidb.delegation_role = 'narrowest'.
 	narrowest bool
+	purpose   string // aidb.default_purpose
 }
 
 func newWiring() *wiring {
@@ -93,6 +95,7 @@ func (w *wiring) configure(values map[string]string) {
 	defer w.mu.Unlock()
 	w.broken = err
 	w.narrowest = values["delegation_role"] == "narrowest"
+	w.purpose = values["default_purpose"]
 	w.spans = telemetry.Client(values["otel_client"])
 	w.about.DatabaseName, w.about.DatabaseOID, w.about.SessionID = values["database_name"], values["database_oid"], values["session_id"]
 	w.limits = pgtool.Limits{
@@ -113,6 +116,12 @@ func (w *wiring) delegatesNarrow() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.narrowest
+}
+
+func (w *wiring) defaultPurpose() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.purpose
 }
 
 func (w *wiring) current() (pgtool.Limits, error) {
@@ -225,7 +234,7 @@ func (w *wiring) nativeTool(ctx context.Context, host spi.Host, s spi.Start) (in
 	return w.oneTool(ctx, host, s, s.Function, string(text))
 }
 
-// oneTool runs a tool as the caller, without a purpose. Its failure is raised.
+// oneTool runs a tool as the caller, or under aidb.default_purpose. Its failure is raised.
 func (w *wiring) oneTool(ctx context.Context, host spi.Host, s spi.Start, name, arguments string) (int, [][]*string, error) {
 	p, err := w.parts(host, s)
 	if err != nil {
@@ -239,7 +248,11 @@ func (w *wiring) oneTool(ctx context.Context, host spi.Host, s spi.Start, name, 
 		return 0, nil, fault.New(fault.NotFound, "tool %s not found in aidb.tools", fault.Name(name)).
 			WithHint("A tool of an MCP server can be brought back with aidb.refresh_mcp_tools().")
 	}
-	result, err := p.runner.Run(ctx, tools[0], arguments, pgtool.Scope{})
+	scope, err := p.defaultScope(ctx, w.defaultPurpose())
+	if err != nil {
+		return 0, nil, err
+	}
+	result, err := p.runner.Run(ctx, tools[0], arguments, scope)
 	if err != nil {
 		p.log()
 		return 0, nil, err
@@ -256,6 +269,28 @@ func (w *wiring) oneTool(ctx context.Context, host spi.Host, s spi.Start, name, 
 		result = string(quoted)
 	}
 	return 1, [][]*string{{&result}}, nil
+}
+
+// defaultScope is that of a tool outside an agent's run.
+func (p *parts) defaultScope(ctx context.Context, name string) (pgtool.Scope, error) {
+	if name == "" {
+		return pgtool.Scope{}, nil
+	}
+	state, err := p.store.Purpose(ctx, name)
+	if err != nil {
+		return pgtool.Scope{}, err
+	}
+	p.trail.Base.Purpose = name
+	as, err := purpose.Resolve(&state)
+	if err != nil {
+		p.trail.Add(decision.Record{
+			At: time.Now(), Tool: stringArg(p.start, 0), Point: decision.SQLExec, Status: decision.Denied,
+			Reason: decision.PurposeRefused, SQLState: fault.SQLState(err),
+		})
+		p.log()
+		return pgtool.Scope{}, err
+	}
+	return pgtool.Scope{Role: as.Role, RoleID: as.RoleID, Elevated: as.Elevated, Purpose: name}, nil
 }
 
 func (w *wiring) generateText(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {

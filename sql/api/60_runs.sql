@@ -22,7 +22,7 @@ RETURNS jsonb
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_go_call';
 COMMENT ON FUNCTION aidb.run_tool(text, jsonb) IS
-    'Runs one tool of aidb.tools as the caller, within the same limits as in an agent''s call but without a purpose. Tools that return rows yield a JSON array of objects. arguments: an object; NULL is {}. Raises 42704 when there is no such tool, 22023 for an argument that is missing, unknown or of the wrong type, and whatever the tool''s SQL raises. Privileges: aidb_users.';
+    'Runs one tool of aidb.tools as the caller, within the same limits as in an agent''s call. No agent''s purpose applies; where aidb.default_purpose is set, the tool runs as that purpose''s role, of which the caller must be a member, and needs the same grants. The decision is recorded. Tools that return rows yield a JSON array of objects. arguments: an object; NULL is {}. Raises 42704 when there is no such tool, 22023 for an argument that is missing, unknown or of the wrong type, and whatever the tool''s SQL raises. Privileges: aidb_users.';
 REVOKE ALL ON FUNCTION aidb.run_tool(text, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.run_tool(text, jsonb) TO aidb_users;
 

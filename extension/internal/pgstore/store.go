@@ -97,6 +97,24 @@ LEFT JOIN aidb_internal.models m ON m.name = a.model
 LEFT JOIN aidb_internal.model_credentials c ON c.model = m.name
 WHERE a.name = $1`
 
+const purposeSQL = `
+SELECT role, deleted_at IS NOT NULL, allow_elevated, role_oid::oid FROM aidb_internal.purpose_registry WHERE name = $1`
+
+// Purpose reads a purpose as the registry has it now.
+func (s *Store) Purpose(ctx context.Context, name string) (agent.PurposeState, error) {
+	p := agent.PurposeState{Name: name}
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: purposeSQL, Args: []any{name}})
+	if err != nil {
+		return p, err
+	}
+	if r, ok := firstRow(rows); ok {
+		p.Registered = true
+		p.Role, p.Retired, p.Elevated, p.RoleID = r.text(), r.bool(), r.bool(), r.text()
+		return p, r.err
+	}
+	return p, nil
+}
+
 // Agent implements agent.Store. It also loads the agent's model and purpose, and the native tools if this process
 // does not know them yet.
 func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, error) {

@@ -247,7 +247,7 @@ func elements(v json.RawMessage, kind string, depth int) string {
 		problem := ""
 		switch got := kindOf(e); {
 		case got == "null":
-		case got == array && depth < maxDimensions:
+		case got == array && depth+1 < maxDimensions:
 			problem = elements(e, kind, depth+1)
 		case got == array:
 			problem = "has more than " + strconv.Itoa(maxDimensions) + " dimensions"
