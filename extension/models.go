@@ -66,6 +66,16 @@ func (m *models) OpenByName(ctx context.Context, name string, options json.RawMe
 	return m.Open(ctx, ref)
 }
 
+// OpenNamed opens a model by its name, with its price.
+func (m *models) OpenNamed(ctx context.Context, name string) (agent.Model, *agent.Price, error) {
+	ref, err := m.store.Model(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	opened, err := m.Open(ctx, ref)
+	return opened, ref.Price, err
+}
+
 // overlay returns config with the members of options in place of its own. Where the model is and how it is reached
 // are not options.
 func overlay(config, options json.RawMessage) (json.RawMessage, error) {

@@ -190,7 +190,7 @@ func (w *wiring) agentConverse(ctx context.Context, host spi.Host, s spi.Start) 
 	service := &agent.Service{
 		Store: p.store, Models: p.models, Toolboxes: &pgtool.Opener{Catalog: p.store, Runner: p.runner},
 		NewJournal: func() agent.Journal { return p.store.Journal(p.trail) }, Clock: agent.SystemClock{}, IDs: agent.UUIDv7{}, Tracer: tracer{host},
-		Decisions: p.trail, Narrowest: w.delegatesNarrow(),
+		Decisions: p.trail, Narrowest: w.delegatesNarrow(), OpenModel: p.models.OpenNamed,
 	}
 	call := agent.Call{
 		Agent: stringArg(s, 0), Prompt: stringArg(s, 1), ConversationID: arg(s, 2), ReadOnly: boolArg(s, 3),

@@ -24,6 +24,7 @@ SQL_API = \
     sql/api/21_providers.sql \
     sql/api/30_views.sql \
     sql/api/31_history_views.sql \
+    sql/api/32_model_calls.sql \
     sql/api/40_agent_checks.sql \
     sql/api/41_agents.sql \
     sql/api/42_conversations.sql \

@@ -19,7 +19,11 @@ SELECT
     a.created_at,
     a.updated_at,
     pg_get_userbyid(a.owner)::text AS owner,
-    a.enabled
+    a.enabled,
+    a.cost_budget,
+    a.tree_token_budget,
+    a.tree_cost_budget,
+    a.compaction
 FROM aidb_internal.agents a;
 COMMENT ON VIEW aidb.agents IS
     'Registered agents. Privileges: SELECT for aidb_users and aidb_auditor.';
@@ -36,6 +40,10 @@ COMMENT ON COLUMN aidb.agents.budget_strategy IS 'What happens when a budget is 
 COMMENT ON COLUMN aidb.agents.preset IS 'Stored, without effect.';
 COMMENT ON COLUMN aidb.agents.owner IS 'Role that may change or delete the agent, besides its members and superusers.';
 COMMENT ON COLUMN aidb.agents.enabled IS 'false: calls are refused.';
+COMMENT ON COLUMN aidb.agents.cost_budget IS 'What the model calls of a call may cost, by the price in the model''s config; NULL: no limit.';
+COMMENT ON COLUMN aidb.agents.tree_token_budget IS 'Tokens, input and output, that a call may use together with all that is delegated in it; NULL: no limit.';
+COMMENT ON COLUMN aidb.agents.tree_cost_budget IS 'What a call may cost together with all that is delegated in it; NULL: no limit.';
+COMMENT ON COLUMN aidb.agents.compaction IS 'When and how a long conversation is made shorter: threshold, keep_turns, pin, model; NULL: the defaults.';
 REVOKE ALL ON aidb.agents FROM PUBLIC;
 GRANT SELECT ON aidb.agents TO aidb_users, aidb_auditor;
 

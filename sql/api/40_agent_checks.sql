@@ -213,6 +213,62 @@ COMMENT ON FUNCTION aidb_internal.agent_problem(text, text[], text[], text, json
     'What is wrong with the given settings of an agent, or NULL. A setting that is NULL is not looked at.';
 REVOKE ALL ON FUNCTION aidb_internal.agent_problem(text, text[], text[], text, jsonb, integer, integer, integer, integer, text) FROM PUBLIC;
 
+-- limits_problem: the limits beside those of agent_problem. 9,000,000 is what an amount fits into on the Go side.
+CREATE OR REPLACE FUNCTION aidb_internal.limits_problem(
+    cost_budget numeric,
+    tree_token_budget integer,
+    tree_cost_budget numeric,
+    compaction jsonb
+)
+RETURNS text
+LANGUAGE plpgsql STABLE
+AS $$
+#variable_conflict use_variable
+DECLARE
+    field record;
+BEGIN
+    IF NOT cost_budget > 0 OR cost_budget >= 9000000 THEN
+        RETURN 'Invalid parameters: cost_budget must be greater than zero and less than 9000000';
+    ELSIF tree_token_budget <= 0 THEN
+        RETURN 'Invalid parameters: tree_token_budget must be greater than zero';
+    ELSIF NOT tree_cost_budget > 0 OR tree_cost_budget >= 9000000 THEN
+        RETURN 'Invalid parameters: tree_cost_budget must be greater than zero and less than 9000000';
+    ELSIF compaction IS NULL THEN
+        RETURN NULL;
+    ELSIF jsonb_typeof(compaction) <> 'object' THEN
+        RETURN 'Invalid parameters: compaction must be a JSON object';
+    END IF;
+    FOR field IN SELECT e.key, e.value, jsonb_typeof(e.value) AS type FROM jsonb_each(compaction) e ORDER BY e.key COLLATE "C" LOOP
+        CASE field.key
+            WHEN 'threshold' THEN
+                IF field.type <> 'number' OR (field.value #>> '{}')::numeric NOT BETWEEN 0.1 AND 1 THEN
+                    RETURN 'Invalid parameters: compaction "threshold" must be a number from 0.1 to 1';
+                END IF;
+            WHEN 'keep_turns' THEN
+                IF field.type <> 'number' OR (field.value #>> '{}')::numeric NOT BETWEEN 1 AND 1000
+                   OR (field.value #>> '{}')::numeric % 1 <> 0 THEN
+                    RETURN 'Invalid parameters: compaction "keep_turns" must be a whole number from 1 to 1000';
+                END IF;
+            WHEN 'pin' THEN
+                IF field.type <> 'array' OR jsonb_array_length(field.value) > 100
+                   OR EXISTS (SELECT FROM jsonb_array_elements(field.value) p WHERE jsonb_typeof(p) <> 'string') THEN
+                    RETURN 'Invalid parameters: compaction "pin" must be an array of at most 100 names of tools';
+                END IF;
+            WHEN 'model' THEN
+                IF field.type <> 'string' OR aidb_internal.is_blank(field.value #>> '{}') THEN
+                    RETURN 'Invalid parameters: compaction "model" must be the name of a model';
+                END IF;
+            ELSE
+                RETURN format('Invalid parameters: compaction does not have the key %s', aidb_internal.quoted(field.key));
+        END CASE;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.limits_problem(numeric, integer, numeric, jsonb) IS
+    'What is wrong with an agent''s limits of cost, of a tree of runs, and of its conversation, or NULL.';
+REVOKE ALL ON FUNCTION aidb_internal.limits_problem(numeric, integer, numeric, jsonb) FROM PUBLIC;
+
 -- A delegate is offered to the model as a tool of that name, so the two must be told apart; sleep is always offered.
 CREATE OR REPLACE FUNCTION aidb_internal.delegate_problem(tools text[], delegates text[])
 RETURNS text

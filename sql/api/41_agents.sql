@@ -17,7 +17,11 @@ CREATE OR REPLACE FUNCTION aidb_internal.create_agent(
     max_iterations integer,
     timeout integer,
     budget_strategy text,
-    preset text
+    preset text,
+    cost_budget numeric,
+    tree_token_budget integer,
+    tree_cost_budget numeric,
+    compaction jsonb
 )
 RETURNS TABLE (error text)
 LANGUAGE plpgsql VOLATILE
@@ -35,18 +39,21 @@ BEGIN
     error := coalesce(error,
         aidb_internal.agent_problem(model, tools, delegates, purpose, output_type, input_token_budget,
                                     output_token_budget, max_iterations, timeout, budget_strategy),
+        aidb_internal.limits_problem(cost_budget, tree_token_budget, tree_cost_budget, compaction),
         aidb_internal.delegate_problem(tools, delegates));
 
     IF error IS NULL THEN
         BEGIN
             INSERT INTO aidb_internal.agents (
                 name, instructions, model, purpose, delegates, tools, output_type, input_token_budget,
-                output_token_budget, max_iterations, timeout_seconds, budget_strategy, preset, owner)
+                output_token_budget, max_iterations, timeout_seconds, budget_strategy, preset, owner, cost_budget,
+                tree_token_budget, tree_cost_budget, compaction)
             VALUES (
                 name, instructions, model, purpose,
                 ARRAY(SELECT unnest(delegates)), ARRAY(SELECT unnest(tools)), output_type, input_token_budget,
                 output_token_budget, max_iterations, timeout,
-                coalesce(budget_strategy, 'attempt_complete')::aidb.budget_strategy, preset, aidb_internal.caller_oid());
+                coalesce(budget_strategy, 'attempt_complete')::aidb.budget_strategy, preset, aidb_internal.caller_oid(),
+                cost_budget, tree_token_budget, tree_cost_budget, compaction);
         EXCEPTION
             -- Somebody else created it after the check above.
             WHEN unique_violation THEN
@@ -64,9 +71,9 @@ BEGIN
     PERFORM aidb_internal.warn_about_cycle(name);
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text) IS
+COMMENT ON FUNCTION aidb_internal.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb) IS
     'Behind aidb.create_agent.';
-REVOKE ALL ON FUNCTION aidb_internal.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb.create_agent(
     name text,
@@ -81,15 +88,19 @@ CREATE OR REPLACE FUNCTION aidb.create_agent(
     max_iterations integer DEFAULT NULL,
     timeout integer DEFAULT NULL,
     budget_strategy text DEFAULT 'attempt_complete',
-    preset text DEFAULT NULL
+    preset text DEFAULT NULL,
+    cost_budget numeric DEFAULT NULL,
+    tree_token_budget integer DEFAULT NULL,
+    tree_cost_budget numeric DEFAULT NULL,
+    compaction jsonb DEFAULT NULL
 )
 RETURNS TABLE (error text)
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text) IS
-    'Registers an agent, owned by the caller. Returns no row on success and one row with error set when something is wrong with the request; it does not raise. tools: names from aidb.tools (sleep is always offered). delegates: registered agents that are offered to the model as tools, each under its name and described by its instructions, with the arguments prompt and conversation_id; a call of one runs it within the call and gives {"answer", "conversation_id"}. purpose: whose role tool calls run as; without one they run as whoever calls the agent. model: a registered model, or one that will be when the agent is called. output_type: made by aidb.output_type(), or a JSON Schema (draft 2020-12 or 7) of an object; answers are then JSON that is valid against it. input_token_budget, output_token_budget, max_iterations, timeout (seconds): limits of one call, greater than zero. budget_strategy: ignore, error, summarize or attempt_complete. preset: stored only. Nothing is executed. Privileges: aidb_users.';
-REVOKE ALL ON FUNCTION aidb.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text) TO aidb_users;
+COMMENT ON FUNCTION aidb.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb) IS
+    'Registers an agent, owned by the caller. Returns no row on success and one row with error set when something is wrong with the request; it does not raise. tools: names from aidb.tools (sleep is always offered). delegates: registered agents that are offered to the model as tools, each under its name and described by its instructions, with the arguments prompt and conversation_id; a call of one runs it within the call and gives {"answer", "conversation_id"}. purpose: whose role tool calls run as; without one they run as whoever calls the agent. model: a registered model, or one that will be when the agent is called. output_type: made by aidb.output_type(), or a JSON Schema (draft 2020-12 or 7) of an object; answers are then JSON that is valid against it. input_token_budget, output_token_budget, max_iterations, timeout (seconds): limits of one call, greater than zero. budget_strategy: ignore, error, summarize or attempt_complete. preset: stored only. cost_budget: what the model calls of one call may cost, in the currency of the price in the model''s config, which must have one. tree_token_budget, tree_cost_budget: the same for a call together with all that is delegated in it; a delegate that reaches it fails, and the agent goes on by its own budget_strategy. compaction: how a conversation that comes near the model''s context size (context_size in the model''s config) or that the provider refuses as too long is made shorter by a summary: {"threshold": the part of the context size above which, 0.8, "keep_turns": how many of the newest turns stay, 2, "pin": tools whose results stay, "model": the model that writes the summary, the agent''s own}. Nothing is executed. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb) TO aidb_users;
 
 CREATE OR REPLACE FUNCTION aidb_internal.update_agent(
     name text,
@@ -106,7 +117,11 @@ CREATE OR REPLACE FUNCTION aidb_internal.update_agent(
     budget_strategy text,
     preset text,
     reset text[],
-    enabled boolean
+    enabled boolean,
+    cost_budget numeric,
+    tree_token_budget integer,
+    tree_cost_budget numeric,
+    compaction jsonb
 )
 RETURNS TABLE (error text)
 LANGUAGE plpgsql VOLATILE
@@ -137,7 +152,8 @@ BEGIN
     error := coalesce(
         aidb_internal.name_list_problem('reset', reset),
         aidb_internal.agent_problem(model, tools, delegates, purpose, output_type, input_token_budget,
-                                    output_token_budget, max_iterations, timeout, budget_strategy));
+                                    output_token_budget, max_iterations, timeout, budget_strategy),
+        aidb_internal.limits_problem(cost_budget, tree_token_budget, tree_cost_budget, compaction));
     -- The fields that can be reset, and which of them are set in the same call.
     given := ARRAY(
         SELECT f.field
@@ -145,11 +161,14 @@ BEGIN
                      ('output_type', output_type IS NOT NULL), ('input_token_budget', input_token_budget IS NOT NULL),
                      ('output_token_budget', output_token_budget IS NOT NULL), ('max_iterations', max_iterations IS NOT NULL),
                      ('timeout', timeout IS NOT NULL), ('budget_strategy', budget_strategy IS NOT NULL),
-                     ('preset', preset IS NOT NULL)) f (field, is_set)
+                     ('preset', preset IS NOT NULL), ('cost_budget', cost_budget IS NOT NULL),
+                     ('tree_token_budget', tree_token_budget IS NOT NULL), ('tree_cost_budget', tree_cost_budget IS NOT NULL),
+                     ('compaction', compaction IS NOT NULL)) f (field, is_set)
         WHERE f.is_set);
     FOREACH field IN ARRAY CASE WHEN error IS NULL THEN coalesce(reset, '{}') ELSE '{}'::text[] END LOOP
         IF field <> ALL (ARRAY['tools', 'delegates', 'purpose', 'output_type', 'input_token_budget', 'output_token_budget',
-                               'max_iterations', 'timeout', 'budget_strategy', 'preset']) THEN
+                               'max_iterations', 'timeout', 'budget_strategy', 'preset', 'cost_budget', 'tree_token_budget',
+                               'tree_cost_budget', 'compaction']) THEN
             error := format('Invalid parameters: %s cannot be reset', aidb_internal.quoted(field));
         ELSIF field = ANY (given) THEN
             error := format('Invalid parameters: %s is both set and reset', aidb_internal.quoted(field));
@@ -194,6 +213,12 @@ BEGIN
                                ELSE coalesce(update_agent.budget_strategy::aidb.budget_strategy, a.budget_strategy) END,
         preset = CASE WHEN 'preset' = ANY (reset) THEN NULL ELSE coalesce(update_agent.preset, a.preset) END,
         enabled = coalesce(update_agent.enabled, a.enabled),
+        cost_budget = CASE WHEN 'cost_budget' = ANY (reset) THEN NULL ELSE coalesce(update_agent.cost_budget, a.cost_budget) END,
+        tree_token_budget = CASE WHEN 'tree_token_budget' = ANY (reset) THEN NULL
+                                 ELSE coalesce(update_agent.tree_token_budget, a.tree_token_budget) END,
+        tree_cost_budget = CASE WHEN 'tree_cost_budget' = ANY (reset) THEN NULL
+                                ELSE coalesce(update_agent.tree_cost_budget, a.tree_cost_budget) END,
+        compaction = CASE WHEN 'compaction' = ANY (reset) THEN NULL ELSE coalesce(update_agent.compaction, a.compaction) END,
         updated_at = clock_timestamp()
     WHERE a.id = old.id;
     IF delegates <> old.delegates THEN
@@ -201,9 +226,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean) IS
+COMMENT ON FUNCTION aidb_internal.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb) IS
     'Behind aidb.update_agent.';
-REVOKE ALL ON FUNCTION aidb_internal.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb.update_agent(
     name text,
@@ -220,15 +245,19 @@ CREATE OR REPLACE FUNCTION aidb.update_agent(
     budget_strategy text DEFAULT NULL,
     preset text DEFAULT NULL,
     reset text[] DEFAULT NULL,
-    enabled boolean DEFAULT NULL
+    enabled boolean DEFAULT NULL,
+    cost_budget numeric DEFAULT NULL,
+    tree_token_budget integer DEFAULT NULL,
+    tree_cost_budget numeric DEFAULT NULL,
+    compaction jsonb DEFAULT NULL
 )
 RETURNS TABLE (error text)
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean) IS
-    'Changes an agent. Returns no row on success and one row with error set when something is wrong with the request; it does not raise. NULL leaves a field as it is; an empty array clears tools or delegates. reset: fields to put back to their default: tools, delegates, purpose, output_type, input_token_budget, output_token_budget, max_iterations, timeout, budget_strategy, preset. enabled: false makes every call of the agent fail until it is true again. Privileges: aidb_users; only the owner, members of the owner and superusers may change an agent.';
-REVOKE ALL ON FUNCTION aidb.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean) TO aidb_users;
+COMMENT ON FUNCTION aidb.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb) IS
+    'Changes an agent. Returns no row on success and one row with error set when something is wrong with the request; it does not raise. NULL leaves a field as it is; an empty array clears tools or delegates. reset: fields to put back to their default: tools, delegates, purpose, output_type, input_token_budget, output_token_budget, max_iterations, timeout, budget_strategy, preset, cost_budget, tree_token_budget, tree_cost_budget, compaction. enabled: false makes every call of the agent fail until it is true again. Privileges: aidb_users; only the owner, members of the owner and superusers may change an agent.';
+REVOKE ALL ON FUNCTION aidb.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb) TO aidb_users;
 
 CREATE OR REPLACE FUNCTION aidb_internal.delete_agent(name text, force boolean)
 RETURNS TABLE (error text)
@@ -292,7 +321,11 @@ RETURNS TABLE (
     created_at timestamptz,
     updated_at timestamptz,
     owner text,
-    enabled boolean
+    enabled boolean,
+    cost_budget numeric,
+    tree_token_budget integer,
+    tree_cost_budget numeric,
+    compaction jsonb
 )
 LANGUAGE sql STABLE
 AS $$ SELECT a.* FROM aidb.agents a ORDER BY a.name $$;
@@ -319,7 +352,11 @@ RETURNS TABLE (
     created_at timestamptz,
     updated_at timestamptz,
     owner text,
-    enabled boolean
+    enabled boolean,
+    cost_budget numeric,
+    tree_token_budget integer,
+    tree_cost_budget numeric,
+    compaction jsonb
 )
 LANGUAGE c STABLE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';

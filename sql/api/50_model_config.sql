@@ -196,6 +196,40 @@ COMMENT ON FUNCTION aidb_internal.check_dummy_config(jsonb) IS
     'Raises when a config is not a script of provider dummy.';
 REVOKE ALL ON FUNCTION aidb_internal.check_dummy_config(jsonb) FROM PUBLIC;
 
+-- What is known of a model whoever provides it.
+CREATE OR REPLACE FUNCTION aidb_internal.check_model_facts(config jsonb)
+RETURNS void
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+    part record;
+BEGIN
+    IF config ->> 'context_size' IS NOT NULL THEN
+        PERFORM aidb_internal.check_keys('config', jsonb_build_object('context_size', config -> 'context_size'), '{"context_size": "count"}');
+    END IF;
+    IF config ->> 'price' IS NULL THEN
+        RETURN;
+    ELSIF jsonb_typeof(config -> 'price') <> 'object' THEN
+        RAISE EXCEPTION 'config "price" must be a JSON object'
+            USING ERRCODE = 'invalid_parameter_value',
+                  HINT = 'For example {"input": 2.5, "output": 10, "cached": 1.25}, for a million tokens each.';
+    END IF;
+    PERFORM aidb_internal.check_keys('config "price"', config -> 'price', '{
+        "input": "number", "output": "number", "cached": "number", "currency": "string"}');
+    IF config #>> '{price,input}' IS NULL OR config #>> '{price,output}' IS NULL THEN
+        RAISE EXCEPTION 'config "price" must have "input" and "output"' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    FOR part IN SELECT e.key, (e.value #>> '{}')::numeric AS amount FROM jsonb_each(config -> 'price') e WHERE jsonb_typeof(e.value) = 'number' LOOP
+        IF part.amount < 0 OR part.amount > 1000000 THEN
+            RAISE EXCEPTION 'config "price" "%" must be a number from 0 to 1000000', part.key USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.check_model_facts(jsonb) IS
+    'Raises when the context size or the price in a config is not one.';
+REVOKE ALL ON FUNCTION aidb_internal.check_model_facts(jsonb) FROM PUBLIC;
+
 CREATE OR REPLACE FUNCTION aidb_internal.check_model_config(provider text, config jsonb)
 RETURNS void
 LANGUAGE plpgsql STABLE
@@ -207,6 +241,8 @@ BEGIN
         RAISE EXCEPTION 'config must not contain "api_key" or "basic_auth" -- pass them via the credentials, credentials_env, or credentials_k8s_secret argument instead'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    PERFORM aidb_internal.check_model_facts(config);
+    config := config - '{context_size,price}'::text[];
     CASE (SELECT p.canonical FROM aidb_internal.providers p WHERE p.name = check_model_config.provider)
         WHEN 'openai_completions' THEN PERFORM aidb_internal.check_openai_config(config);
         WHEN 'dummy' THEN PERFORM aidb_internal.check_dummy_config(config);

@@ -21,12 +21,19 @@ CREATE TABLE aidb_internal.agents (
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     owner regrole NOT NULL,
     enabled boolean NOT NULL DEFAULT true,
+    cost_budget numeric,
+    tree_token_budget integer,
+    tree_cost_budget numeric,
+    compaction jsonb,
     CONSTRAINT agents_pkey PRIMARY KEY (id),
     CONSTRAINT agents_name_key UNIQUE (name),
     CONSTRAINT agents_input_token_budget_check CHECK (input_token_budget > 0),
     CONSTRAINT agents_output_token_budget_check CHECK (output_token_budget > 0),
     CONSTRAINT agents_max_iterations_check CHECK (max_iterations > 0),
-    CONSTRAINT agents_timeout_seconds_check CHECK (timeout_seconds > 0)
+    CONSTRAINT agents_timeout_seconds_check CHECK (timeout_seconds > 0),
+    CONSTRAINT agents_cost_budget_check CHECK (cost_budget > 0),
+    CONSTRAINT agents_tree_token_budget_check CHECK (tree_token_budget > 0),
+    CONSTRAINT agents_tree_cost_budget_check CHECK (tree_cost_budget > 0)
 );
 COMMENT ON TABLE aidb_internal.agents IS
     'Registered agents. Read it through aidb.agents; write it through aidb.create_agent, update_agent and delete_agent.';

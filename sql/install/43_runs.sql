@@ -32,6 +32,7 @@ CREATE TABLE aidb_internal.agent_task_queue (
     caller text NOT NULL,
     principal text NOT NULL,
     parent_task_id uuid,
+    cost numeric,
     CONSTRAINT agent_task_queue_pkey PRIMARY KEY (id)
 );
 COMMENT ON TABLE aidb_internal.agent_task_queue IS
@@ -48,6 +49,8 @@ COMMENT ON COLUMN aidb_internal.agent_task_queue.input_tokens IS
     'What the provider reported; NULL: it did not say.';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.output_tokens IS
     'What the provider reported; NULL: it did not say.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.cost IS
+    'What the task''s own model calls cost by the price in the model''s config; NULL: the model has no price.';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.agent_schedule_id IS
     'Not used.';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.caller IS
@@ -102,9 +105,9 @@ COMMENT ON COLUMN aidb_internal.action_log.id IS
 COMMENT ON COLUMN aidb_internal.action_log.sequence_id IS
     'Shared by the steps of one round.';
 COMMENT ON COLUMN aidb_internal.action_log.request_payload IS
-    'user_prompt: contents, user. model_request: model, round, messages (their number), tools (their names). tool_call: tool_name, arguments, tool_call_id. tool_response: tool_name, tool_call_id.';
+    'user_prompt: contents, user. model_request: model, round, messages (their number), tools (their names). tool_call: tool_name, arguments, tool_call_id. tool_response: tool_name, tool_call_id, and used_tokens and used_cost of what the call delegated. compaction: reason (size or overflow), messages (how many were replaced), from and until (the first and the last of them, as ids of this table), before (the first that stays), kept (those before it that stay).';
 COMMENT ON COLUMN aidb_internal.action_log.response_payload IS
-    'model_response: contents, tool_calls, finish_reason, model, usage, retries (error and wait_ms of the requests that failed before, where there were any), and rejected, why the answer was sent back, when it does not match the output type. tool_response: contents, or error when the tool failed or was refused. answer: contents. error: error.';
+    'model_response: contents, tool_calls, finish_reason, model, usage, retries (error and wait_ms of the requests that failed before, where there were any), estimated (the counts that the provider did not give), cost (when the model has a price), and rejected, why the answer was sent back, when it does not match the output type. tool_response: contents, or error when the tool failed or was refused. answer: contents. error: error. compaction: summary, model, usage, estimated, cost.';
 COMMENT ON COLUMN aidb_internal.action_log.role IS
     'The role that tool calls of the task ran as.';
 COMMENT ON COLUMN aidb_internal.action_log.initiated_by IS

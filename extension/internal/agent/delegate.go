@@ -7,6 +7,7 @@ package agent
 //	what tools run as               the run's above, whatever the delegate's own purpose is; under
 //	                                aidb.delegation_role = 'narrowest' the delegate's own, if that removes rights
 //	time                            the delegate's own budget, and never more than what is left to the run above
+//	the tree's budget, quotas       what is left of them
 //	everything else                 the delegate's own: instructions, model, tools, other budgets, output type, log
 //
 // What goes wrong in a delegate is a failed tool call for the one above, with one exception: a chain that is too deep
@@ -126,9 +127,17 @@ func (r *run) delegate(t tool.Tool, arguments string) (Result, error) {
 	case child != nil && child.failure != nil && errors.Is(child.failure, errTooDeep):
 		return Result{}, child.failure
 	case out.Error != nil:
-		return Result{Error: *out.Error}, nil
+		return Result{Error: *out.Error, Used: child.used()}, nil
 	}
-	return Result{Contents: answerObject(*out.Message, out.ConversationID), Gist: *out.Message}, nil
+	return Result{Contents: answerObject(*out.Message, out.ConversationID), Gist: *out.Message, Used: child.used()}, nil
+}
+
+// used is what a run and all below it used; nothing of one that could not begin.
+func (r *run) used() Used {
+	if r == nil || r.state == nil {
+		return Used{}
+	}
+	return r.state.spent.all()
 }
 
 // handoff reads the arguments of a delegation. An empty id is none: many models fill in every argument there is.
@@ -183,6 +192,7 @@ func (r *run) decide(delegate string, as purpose.Acting, refusal error, reason s
 func (r *run) under(ctx context.Context, parent *run) error {
 	r.parent, r.depth, r.bound = parent, parent.depth+1, parent.hard()
 	r.acting = parent.acting
+	r.allowances = parent.state.handDown()
 	if parent.journal != nil {
 		id := parent.task.ID
 		r.task.Parent = &id

@@ -49,10 +49,15 @@ const (
 	bytesPerToken = 4
 )
 
-// Limits are an agent's budgets. Zero means that there is none; Timeout always is one.
+// Limits are an agent's budgets. Zero means that there is none; Timeout always is one. Costs are in units of account
+// (conversation.Units). Those of the tree are for the run and all that is delegated in it.
 type Limits struct {
-	Input    int64
-	Output   int64
+	Input      int64
+	Output     int64
+	Cost       int64
+	TreeTokens int64
+	TreeCost   int64
+
 	Rounds   int
 	Timeout  time.Duration
 	Strategy string
@@ -61,8 +66,9 @@ type Limits struct {
 // limitsOf reads an agent's budgets and fills in the defaults.
 func limitsOf(d *Definition) Limits {
 	l := Limits{
-		Input:    int64(positive(d.InputTokenBudget)),
-		Output:   int64(positive(d.OutputTokenBudget)),
+		Input:  int64(positive(d.InputTokenBudget)),
+		Output: int64(positive(d.OutputTokenBudget)),
+		Cost:   d.CostBudget, TreeTokens: int64(positive(d.TreeTokenBudget)), TreeCost: d.TreeCostBudget,
 		Rounds:   positive(d.MaxIterations),
 		Timeout:  time.Duration(positive(d.TimeoutSeconds)) * time.Second,
 		Strategy: d.Strategy,
@@ -91,57 +97,9 @@ func positive(n *int) int {
 	return *n
 }
 
-// spent is what a run has used so far.
-type spent struct {
-	input, output int64
-	// reported sums only what the provider said.
-	reported conversation.Usage
-}
-
-// add counts one reply. A count that the provider does not give, or that cannot be, is estimated from the text, so
-// that a budget holds although a server is silent or lies.
-func (s *spent) add(u conversation.Usage, sentBytes, receivedBytes int) {
-	in, out := u.Input, u.Output
-	if in != nil && out != nil && *in == 0 && *out == 0 {
-		in, out = nil, nil
-	}
-	s.input = plus(s.input, counted(in, sentBytes))
-	s.output = plus(s.output, counted(out, receivedBytes))
-	sum(&s.reported.Input, u.Input)
-	sum(&s.reported.Output, u.Output)
-	sum(&s.reported.Cached, u.Cached)
-	sum(&s.reported.Reasoning, u.Reasoning)
-}
-
-func counted(n *int64, bytes int) int64 {
-	if n == nil || *n < 0 {
-		return int64((bytes + bytesPerToken - 1) / bytesPerToken)
-	}
-	return *n
-}
-
-func sum(total **int64, n *int64) {
-	if n == nil || *n < 0 {
-		return
-	}
-	t := *n
-	if *total != nil {
-		t = plus(**total, t)
-	}
-	*total = &t
-}
-
-// plus adds two counts and stops at the largest.
-func plus(a, b int64) int64 {
-	if c := a + b; c >= a {
-		return c
-	}
-	return 1<<63 - 1
-}
-
 // over returns the first budget that is exceeded at the start of a round, nil when none is.
 func (s *State) over(at time.Time) *fault.Error {
-	l, used := &s.cfg.Limits, &s.spent
+	l, used, all := &s.cfg.Limits, &s.spent, s.spent.all()
 	switch {
 	case l.Rounds > 0 && s.round >= l.Rounds:
 		return fault.New(fault.BudgetSpent, "iteration budget exceeded: %d of %d rounds used", s.round, l.Rounds)
@@ -149,6 +107,13 @@ func (s *State) over(at time.Time) *fault.Error {
 		return fault.New(fault.BudgetSpent, "input token budget exceeded: %d of %d tokens used", used.input, l.Input)
 	case l.Output > 0 && used.output > l.Output:
 		return fault.New(fault.BudgetSpent, "output token budget exceeded: %d of %d tokens used", used.output, l.Output)
+	case l.Cost > 0 && used.cost > l.Cost:
+		return fault.New(fault.BudgetSpent, "cost budget exceeded: %s of %s used", conversation.Money(used.cost), conversation.Money(l.Cost))
+	case l.TreeTokens > 0 && all.Tokens > l.TreeTokens:
+		return fault.New(fault.BudgetSpent, "tree token budget exceeded: %d of %d tokens used, delegates included", all.Tokens, l.TreeTokens)
+	case l.TreeCost > 0 && all.Cost > l.TreeCost:
+		return fault.New(fault.BudgetSpent, "tree cost budget exceeded: %s of %s used, delegates included",
+			conversation.Money(all.Cost), conversation.Money(l.TreeCost))
 	case s.late(at):
 		return s.timeSpent()
 	}

@@ -204,7 +204,7 @@ func TestLimits_EmptyInstructionsGiveNoSystemMessage(t *testing.T) {
 	_, err := w.Ask("x")
 	require.NoError(t, err)
 	requests := w.Model.Requests()
-	require.Equal(t, []conversation.Message{{Role: conversation.User, Content: "x"}}, requests[0].Messages)
+	require.Equal(t, []conversation.Message{{ID: requests[0].Messages[0].ID, Role: conversation.User, Content: "x"}}, requests[0].Messages)
 	require.Equal(t, conversation.System, requests[1].Messages[0].Role)
 	require.Contains(t, requests[1].Messages[0].Content, "your last reply was empty")
 }

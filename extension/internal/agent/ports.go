@@ -44,6 +44,8 @@ type Reply struct {
 	Model     string
 	Usage     conversation.Usage
 	Retries   []conversation.Retry
+	// Price is that of the model that answered, where it is not the run's own.
+	Price *Price
 }
 
 // Model is one model of one provider. Complete retries what can be retried, inside ctx, and returns a
@@ -54,8 +56,10 @@ type Model interface {
 }
 
 // ModelRef is a registered model: everything an adapter needs to reach it. Credentials stay opaque to the core
-// and are never logged.
+// and are never logged. Context is its context size in tokens, 0 when that is not known; Price is nil when it has none.
 type ModelRef struct {
+	Context         int64
+	Price           *Price
 	Name            string
 	Provider        string
 	Config          json.RawMessage
@@ -71,11 +75,13 @@ type Models interface {
 
 // Result is the outcome of a tool call as the model sees it: contents, or an error text. The loop puts
 // "Tool error: " before an Error that does not begin with it. Gist is what tells whether a call that is repeated
-// brought something new, where Contents differ each time; "" is Contents.
+// brought something new, where Contents differ each time; "" is Contents. Used is what the runs used that the call
+// delegated.
 type Result struct {
 	Contents string
 	Error    string
 	Gist     string
+	Used     Used
 }
 
 // Toolbox is the tools of one run. Call checks the arguments; whatever is wrong with the call or the tool is a
@@ -125,7 +131,7 @@ type Task struct {
 }
 
 // TaskEnd is how a task ended. BudgetConsumed is input plus output tokens, estimated where the provider did not
-// say, and fits an SQL integer; Usage holds only what it said. AnswerID is nil without an answer.
+// say, and fits an SQL integer; Usage holds only what it said. Cost is in units of account, nil when the model has no price. AnswerID is nil without an answer.
 type TaskEnd struct {
 	ID             uuid.UUID
 	Status         string
@@ -133,6 +139,7 @@ type TaskEnd struct {
 	PromptID       uuid.UUID
 	AnswerID       *uuid.UUID
 	BudgetConsumed int64
+	Cost           *int64
 	Usage          conversation.Usage
 	Rounds         int
 	CompletedAt    time.Time
@@ -207,6 +214,10 @@ type Definition struct {
 	OutputTokenBudget *int
 	MaxIterations     *int
 	TimeoutSeconds    *int
+	CostBudget        int64 // in units of account, as TreeCostBudget; 0: none
+	TreeTokenBudget   *int
+	TreeCostBudget    int64
+	Compaction        CompactionSettings
 	Strategy          string
 	Enabled           bool
 	Owner             string

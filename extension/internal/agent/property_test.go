@@ -4,12 +4,16 @@ package agent
 // and after every step, and whatever is sent to the model is in an order that every provider accepts.
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"aidb/extension/internal/conversation"
@@ -75,6 +79,8 @@ func (s *script) answer(e Effect) Event {
 			return ModelFailed{At: s.at, Err: fault.New(fault.ModelUnavailable, "down")}
 		case 2:
 			return TimeUp{At: s.at}
+		case 3, 4, 5:
+			return ModelFailed{At: s.at, Err: fault.New(fault.ModelOverflow, "too long")}
 		}
 		return Replied{At: s.at, Reply: s.reply()}
 	case Run:
@@ -96,22 +102,34 @@ func TestProperty_LogIsTheState(t *testing.T) {
 	t.Parallel()
 	output, err := structured.Compile([]byte(`{"properties":{"a":{"type":"integer"}},"required":["a"]}`))
 	require.NoError(t, err)
-	statuses := map[string]int{}
+	statuses, compactions := map[string]int{}, map[string]int{}
 	for seed := range uint64(800) {
 		s := &script{Rand: rand.New(rand.NewPCG(seed, 7)), at: time.Unix(0, 0)}
 		var log []conversation.Record
-		// Two calls on one conversation: the second one's history is the first one's log.
-		for call := range 2 {
+		// Several calls on one conversation: the history of each is the log of those before.
+		for call := range 4 {
 			state := NewState(Config{
 				Agent: "a", Instructions: pick(s, "", "You help."), User: "ann", Prompt: fmt.Sprintf("prompt %d", call),
 				History: conversation.Rebuild(log), Tools: []ToolSpec{{Name: "t1"}, {Name: "t2"}},
 				Limits: s.limits(), Deadline: s.at.Add(60 * time.Second), Bound: pick(s, time.Time{}, time.Time{}, s.at.Add(20*time.Second)),
 				Output: pick(s, nil, output), Debug: seed%2 == 0,
+				Compaction: Compaction{Context: pick[int64](s, 0, 0, 20, 60, 200, 1000), CompactionSettings: CompactionSettings{
+					Threshold: pick(s, 0, 0.3, 1), KeepTurns: s.IntN(4), Pin: pick(s, nil, []string{"t1"}, []string{"missing", "t2"})}},
 			})
 			end := play(t, s, state, &log)
 			statuses[end.Status]++
+			for _, r := range log {
+				if r.Type == conversation.Compaction {
+					var p struct{ Reason string }
+					require.NoError(t, json.Unmarshal(r.Request, &p))
+					compactions[p.Reason]++
+				}
+			}
 			require.Equal(t, state.Messages(), conversation.Rebuild(log), "seed %d", seed)
 		}
+	}
+	for _, reason := range []string{conversation.CompactedForSize, conversation.CompactedForOverflow} {
+		require.NotZero(t, compactions[reason], "no conversation was compacted for %s", reason)
 	}
 	for _, status := range []string{conversation.StatusSuccess, conversation.StatusError, conversation.StatusTimeout} {
 		require.NotZero(t, statuses[status], "the scripts are too tame: no run ended with %s", status)
@@ -121,7 +139,7 @@ func TestProperty_LogIsTheState(t *testing.T) {
 // play drives a run to its end, and checks what holds at every step.
 func play(t *testing.T, s *script, state *State, log *[]conversation.Record) Finish {
 	t.Helper()
-	asked, answered := 0, 0
+	asked, answered, overflows := 0, 0, 0
 	var event Event = Started{At: s.at}
 	for range 10_000 {
 		var next Effect
@@ -132,7 +150,9 @@ func play(t *testing.T, s *script, state *State, log *[]conversation.Record) Fin
 				if e.Type == conversation.Answer || e.Type == conversation.Failure {
 					answered++
 				}
-				*log = append(*log, conversation.Record{Type: e.Type, Request: e.Request, Response: e.Response, Status: e.Status, Error: e.Error})
+				id := uuid.UUID{15: byte(len(*log)), 14: byte(len(*log) >> 8), 0: 1}
+				state.Logged(e, id)
+				*log = append(*log, conversation.Record{ID: id, Type: e.Type, Request: e.Request, Response: e.Response, Status: e.Status, Error: e.Error})
 				if s.IntN(20) == 0 {
 					rebuilt := conversation.Rebuild(*log)
 					require.Equal(t, rebuilt, conversation.Repair(rebuilt), "a log cut anywhere gives a history in order")
@@ -144,9 +164,16 @@ func play(t *testing.T, s *script, state *State, log *[]conversation.Record) Fin
 		}
 		switch e := next.(type) {
 		case Ask:
-			asked++
-			require.LessOrEqual(t, asked, maxRounds+maxClosing+maxUnclassified-1)
 			checkRequest(t, e.Request)
+			if e.Summary {
+				require.Less(t, len(e.Request.Messages[1].Content), maxSummarized+minSummarized)
+				break
+			}
+			asked++
+			require.True(t, slices.ContainsFunc(e.Request.Messages, func(m conversation.Message) bool { return m.Content == state.cfg.Prompt }),
+				"the prompt in hand stays")
+			require.True(t, state.cfg.Instructions == "" || strings.HasPrefix(e.Request.Messages[0].Content, state.cfg.Instructions))
+			require.LessOrEqual(t, asked, maxRounds+maxClosing+maxUnclassified-1+overflows)
 		case Finish:
 			require.Equal(t, 1, answered, "the last record is the answer or the error, and the only one")
 			last := (*log)[len(*log)-1]
@@ -166,6 +193,9 @@ func play(t *testing.T, s *script, state *State, log *[]conversation.Record) Fin
 		}
 		event = s.answer(next)
 		require.NotNil(t, event)
+		if f, ok := event.(ModelFailed); ok && fault.Is(f.Err, fault.ModelOverflow) {
+			overflows++
+		}
 	}
 	require.Fail(t, "the run does not end")
 	return Finish{}

@@ -31,6 +31,8 @@ type run struct {
 	// deadline is TimeoutAt with the clock's monotonic reading: a clock that is set does not end a run.
 	deadline time.Time
 
+	allowances []Allowance // limits that are not the agent's own
+
 	// Of a run that another one delegated; see delegate.go.
 	parent *run
 	depth  int       // delegations above this run
@@ -38,6 +40,10 @@ type run struct {
 
 	state   *State
 	model   Model
+	summary struct { // writes summaries; nil until one is asked for
+		model Model
+		price *Price
+	}
 	toolbox Toolbox
 	whole   context.Context // the call's, which only the host ends
 	timed   context.Context // what calls run under; see limit
@@ -134,9 +140,18 @@ func (r *run) open(ctx context.Context) (Event, error) {
 		History:      r.history,
 		Output:       r.output,
 		Limits:       r.limits,
+		Allowances:   r.allowances,
+		Compaction:   Compaction{CompactionSettings: r.def.Compaction},
 		Deadline:     r.deadline,
 		Bound:        r.bound,
 		Debug:        r.call.Debug,
+	}
+	if m := r.def.Model; m != nil {
+		cfg.Price, cfg.Compaction.Context = m.Price, m.Context
+		if err == nil && m.Price == nil && cfg.limitsCost() {
+			err = fault.New(fault.InvalidArgument, "the cost of agent %s is limited, but its model %s has no price",
+				fault.Name(r.def.Name), fault.Name(m.Name)).WithHint(`Give the model's config a "price".`)
+		}
 	}
 	if err != nil {
 		r.state = NewState(cfg)
@@ -212,7 +227,12 @@ func (r *run) limit(ctx context.Context, d time.Duration) {
 
 // askModel calls the model.
 func (r *run) askModel(ctx context.Context, e Ask) (Event, error) {
-	reply, err := r.model.Complete(r.timed, e.Request)
+	model, price, err := r.modelFor(e)
+	var reply Reply
+	if err == nil {
+		reply, err = model.Complete(r.timed, e.Request)
+		reply.Price = price
+	}
 	at := r.service.Clock.Now()
 	switch {
 	case ctx.Err() != nil:
@@ -225,6 +245,22 @@ func (r *run) askModel(ctx context.Context, e Ask) (Event, error) {
 		return nil, err
 	}
 	return ModelFailed{At: at, Err: err}, nil
+}
+
+// modelFor is the model that is to answer, and its price when it is not the run's own.
+func (r *run) modelFor(e Ask) (Model, *Price, error) {
+	name := r.def.Compaction.Model
+	if !e.Summary || name == "" || name == r.def.ModelName || r.service.OpenModel == nil {
+		return r.model, nil, nil
+	}
+	if r.summary.model == nil {
+		m, price, err := r.service.OpenModel(r.timed, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.summary.model, r.summary.price = m, price
+	}
+	return r.summary.model, r.summary.price, nil
 }
 
 // callTool calls a tool.
@@ -283,6 +319,7 @@ func (r *run) log(l Log) {
 		r.sequence, r.round = r.service.IDs.New(), l.Round
 	}
 	rec.Sequence = r.sequence
+	r.state.Logged(l, rec.ID)
 	r.records = append(r.records, rec)
 }
 
@@ -316,6 +353,7 @@ func (r *run) finish(ctx context.Context, f Finish) (Outcome, error) {
 		AnswerID:       r.answer,
 		BudgetConsumed: min(plus(r.state.spent.input, r.state.spent.output), math.MaxInt32),
 		Usage:          r.state.spent.reported,
+		Cost:           r.cost(),
 		Rounds:         r.state.round,
 		CompletedAt:    r.last,
 		TimeoutAt:      r.task.TimeoutAt,
@@ -340,6 +378,14 @@ func (r *run) finish(ctx context.Context, f Finish) (Outcome, error) {
 		out.ConversationID = &id
 	}
 	return out, nil
+}
+
+// cost is what the run's model calls cost, nil when its model has no price.
+func (r *run) cost() *int64 {
+	if r.state.cfg.Price == nil {
+		return nil
+	}
+	return &r.state.spent.cost
 }
 
 // raised is a journal's error, which is always the engine's: what cannot be logged must not take effect.

@@ -15,7 +15,7 @@ import (
 	"aidb/extension/internal/purpose"
 )
 
-// Service runs agents. All fields but the last two are needed. NewJournal gives each run a journal of its own.
+// Service runs agents. All fields but the last three are needed. NewJournal gives each run a journal of its own.
 type Service struct {
 	Store      Store
 	Models     Models
@@ -24,6 +24,8 @@ type Service struct {
 	Clock      Clock
 	IDs        IDs
 	Tracer     Tracer
+	// OpenModel opens a model by its name, for summaries; nil: the agent's own writes them.
+	OpenModel func(ctx context.Context, name string) (Model, *Price, error)
 	// Decisions gets the records of delegations and is told which run is in hand; nil: nothing is recorded.
 	Decisions *decision.Trail
 	// Narrowest lets a delegate's own purpose remove rights (aidb.delegation_role); otherwise it is not read.

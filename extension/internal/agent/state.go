@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/google/uuid"
+
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/structured"
@@ -23,9 +25,15 @@ type Config struct {
 	History []conversation.Message
 	Tools   []ToolSpec
 	// Output is the shape that the answer must have, nil for free text.
-	Output   *structured.Type
-	Limits   Limits
-	Deadline time.Time
+	Output *structured.Type
+	Limits Limits
+	// Price is the model's, nil when it has none.
+	Price *Price
+	// Allowances are limits that are not the agent's own.
+	Allowances []Allowance
+	// Compaction says when and how the conversation is made shorter.
+	Compaction Compaction
+	Deadline   time.Time
 	// Bound is when the run that this one works for is cut short; zero: never, or there is none.
 	Bound time.Time
 	// Debug asks for a debug line with every logged step.
@@ -57,6 +65,9 @@ type State struct {
 	rejections   int          // answers that were not
 	unclassified int          // model errors without a kind
 	closing      *closing     // the closing report, once it is asked for
+	compacting   *compacting  // the summary, while it is asked for
+	overflowed   bool         // the request in hand did not fit, and was made shorter
+	measured     measured     // the last request whose size the provider told
 	guard        guard
 
 	// A reply's calls, and which of them is next.
@@ -93,6 +104,13 @@ func (s *State) Messages() []conversation.Message { return s.messages[1:] }
 func (s *State) say(m conversation.Message) {
 	s.messages = append(s.messages, m)
 	s.textBytes += m.Size()
+}
+
+// Logged says which id a record was given: it is the id of the message that stands in it.
+func (s *State) Logged(l Log, id uuid.UUID) {
+	if l.Message > 0 {
+		s.messages[l.Message].ID = id
+	}
 }
 
 // sentBytes is the size of what the last request held, the basis of an estimate.
@@ -162,13 +180,19 @@ type (
 		Error    string
 		Timed    bool
 		Line     string
+		// Message is the message that stands in the record, by its place; zero: none does.
+		Message int
 	}
 	// Warn is a warning to the session.
 	Warn struct{ Text, Hint string }
 	// Extend gives the run a new deadline, that long from now.
 	Extend struct{ By time.Duration }
-	// Ask is a model call, answered by Replied, ModelFailed or TimeUp.
-	Ask struct{ Request Request }
+	// Ask is a model call, answered by Replied, ModelFailed or TimeUp. Summary: for a summary, which another model may
+	// write.
+	Ask struct {
+		Request Request
+		Summary bool
+	}
 	// Run is a tool call, answered by ToolDone, ToolBroke or TimeUp.
 	Run struct{ Call conversation.ToolCall }
 	// Finish ends the run: with an answer, or with Err.

@@ -28,9 +28,17 @@ func (s *State) Step(e Event) []Effect {
 		s.prompt()
 		s.fail(e.Status, e.Err)
 	case Replied:
-		s.replied(e.At, e.Reply)
+		if s.compacting != nil {
+			s.summarized(e.Reply)
+		} else {
+			s.replied(e.At, e.Reply)
+		}
 	case ModelFailed:
-		s.modelFailed(e.Err)
+		if s.compacting != nil {
+			s.compacted(s.compacting.ownSummary(), "", conversation.Cost{})
+		} else {
+			s.modelFailed(e.Err)
+		}
 	case ToolDone:
 		if s.waiting() {
 			s.result(s.pending[s.next], e.Result, true)
@@ -47,6 +55,7 @@ func (s *State) Step(e Event) []Effect {
 		if s.waiting() {
 			s.result(s.pending[s.next], Result{Error: "stopped: the time budget was used up"}, true)
 		}
+		s.compacting = nil
 		s.timeUp()
 	}
 	return s.effects
@@ -69,6 +78,7 @@ func (s *State) prompt() {
 		Request: conversation.UserPromptPayload(s.cfg.Prompt, s.cfg.User),
 		Status:  conversation.StatusSuccess,
 		Line:    s.line(conversation.UserPrompt, s.cfg.Prompt),
+		Message: len(s.messages),
 	})
 	s.say(conversation.Message{Role: conversation.User, Content: s.cfg.Prompt})
 }
@@ -83,6 +93,10 @@ func (s *State) nextRound(at time.Time) {
 	case s.round >= maxRounds:
 		s.fail(conversation.StatusError, fault.New(fault.LimitExceeded,
 			"round limit exceeded: no answer after %d rounds", maxRounds))
+		return
+	}
+	if err := s.exhausted(); err != nil {
+		s.fail(conversation.StatusError, err)
 		return
 	}
 	if s.overBudget == nil {
@@ -134,6 +148,12 @@ func (s *State) ask(note string, offer bool) {
 	}
 	s.messages[0].Content = join(s.system, note)
 	s.offered = offer
+	if s.full() {
+		if p, ok := s.plan(false); ok {
+			s.compact(p, conversation.CompactedForSize)
+			return
+		}
+	}
 	s.request()
 }
 
@@ -173,7 +193,9 @@ func (s *State) replied(at time.Time, r Reply) {
 	r.Content = conversation.Clean(r.Content)
 	r.ToolCalls = uniqueIDs(conversation.CleanCalls(r.ToolCalls[:min(len(r.ToolCalls), maxKept)]), s.logRound())
 	m := conversation.Message{Role: conversation.Assistant, Content: r.Content, ToolCalls: r.ToolCalls}
-	s.spent.add(r.Usage, s.sentBytes(), m.Size())
+	cost := s.spent.add(r.Usage, s.cfg.Price, s.sentBytes(), m.Size())
+	s.overflowed = false
+	s.measured.take(r.Usage, s.sentBytes())
 	s.rejected = nil
 	text, accepted := s.read(r)
 	l := Log{
@@ -190,8 +212,12 @@ func (s *State) replied(at time.Time, r Reply) {
 	if s.cfg.Debug {
 		l.Line = debugLine(l.Type, spaced(string(l.Response)))
 	}
-	s.do(l)
+	l.Response = conversation.Costed(l.Response, cost)
 	empty := conversation.Empty(r.Content, r.ToolCalls)
+	if s.rejected == nil && !empty {
+		l.Message = len(s.messages)
+	}
+	s.do(l)
 	switch {
 	case s.rejected != nil:
 		s.empties = 0
@@ -231,15 +257,23 @@ func (s *State) replied(at time.Time, r Reply) {
 
 func (s *State) modelFailed(err error) {
 	failure := modelError(err)
+	if failure.Kind == fault.ModelOverflow && s.overflow(failure) {
+		return
+	}
 	if failure.Kind == fault.Unclassified {
 		if s.unclassified++; s.unclassified < maxUnclassified {
-			s.do(Log{Type: conversation.ModelResponse, Round: s.logRound(), Status: conversation.StatusError, Error: failure.Message,
-				Timed: true, Line: s.line(conversation.ModelResponse, failure.Message)})
+			s.noReply(failure)
 			s.request()
 			return
 		}
 	}
 	s.fail(conversation.StatusError, failure)
+}
+
+// noReply logs a model call that failed and is made again.
+func (s *State) noReply(failure *fault.Error) {
+	s.do(Log{Type: conversation.ModelResponse, Round: s.logRound(), Status: conversation.StatusError, Error: failure.Message,
+		Timed: true, Line: s.line(conversation.ModelResponse, failure.Message)})
 }
 
 // runNext hands out the next call of the reply, in the order given; calls that are not to be run get their result
@@ -324,6 +358,11 @@ func (s *State) result(c conversation.ToolCall, r Result, timed bool) {
 	if s.cfg.Debug {
 		l.Line = toolResponseLine(c.Name, text)
 	}
+	if r.Used != (Used{}) {
+		l.Request = conversation.Delegated(l.Request, r.Used.Tokens, r.Used.Cost)
+		s.spent.below.add(r.Used)
+	}
+	l.Message = len(s.messages)
 	s.do(l)
 	s.say(conversation.Message{Role: conversation.Tool, Content: text, ToolCallID: c.ID, ToolName: c.Name})
 	if r.Gist != "" && !failed {

@@ -1,6 +1,10 @@
 package conversation
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/google/uuid"
+)
 
 // Role is who a message comes from.
 type Role string
@@ -22,8 +26,9 @@ type ToolCall struct {
 }
 
 // Message is one message of a conversation. ToolCalls belongs to the assistant, ToolCallID and ToolName to a
-// tool's result.
+// tool's result. ID is that of the record that the message stands in; zero when there is none.
 type Message struct {
+	ID         uuid.UUID
 	Role       Role
 	Content    string
 	ToolCalls  []ToolCall

@@ -59,11 +59,15 @@ func ModelResponsePayload(contents string, calls []ToolCall, finish, model strin
 	}
 	b = appendString(append(b, `],"finish_reason":`...), finish)
 	b = appendString(append(b, `,"model":`...), model)
+	return append(appendUsage(b, u), '}')
+}
+
+func appendUsage(b []byte, u Usage) []byte {
 	b = appendCount(append(b, `,"usage":{"input":`...), u.Input)
 	b = appendCount(append(b, `,"output":`...), u.Output)
 	b = appendCount(append(b, `,"cached":`...), u.Cached)
 	b = appendCount(append(b, `,"reasoning":`...), u.Reasoning)
-	return append(b, "}}"...)
+	return append(b, '}')
 }
 
 // Rejected is a model_response payload with the reason why the loop did not accept the reply. Such a reply is no part of
@@ -123,6 +127,18 @@ func ToolResponsePayload(c ToolCall) json.RawMessage {
 	b := make([]byte, 0, len(c.Name)+len(c.ID)+40)
 	b = appendString(append(b, `{"tool_name":`...), c.Name)
 	b = appendString(append(b, `,"tool_call_id":`...), c.ID)
+	return append(b, '}')
+}
+
+// Delegated is a tool_response's request payload with what the runs used that the call delegated, the cost in units.
+func Delegated(request json.RawMessage, tokens, cost int64) json.RawMessage {
+	b := request[: len(request)-1 : len(request)-1]
+	if tokens > 0 {
+		b = strconv.AppendInt(append(b, `,"used_tokens":`...), tokens, 10)
+	}
+	if cost > 0 {
+		b = append(append(b, `,"used_cost":`...), Money(cost)...)
+	}
 	return append(b, '}')
 }
 

@@ -4,8 +4,8 @@ package conversation
 // log that was cut. Every provider refuses a history in which a call has no result.
 const NoResult = "Tool error: no result was recorded for this call"
 
-// Rebuild makes a conversation's messages from its log, oldest record first. It reads user_prompt, model_response
-// and tool_response; the rest says what happened but not what the model saw. Payloads that cannot be read and replies
+// Rebuild makes a conversation's messages from its log, oldest record first. It reads user_prompt, model_response,
+// tool_response and compaction; the rest says what happened but not what the model saw. Payloads that cannot be read and replies
 // that the loop rejected are skipped. What comes out can be sent to a model whatever the log holds, see Repair.
 func Rebuild(records []Record) []Message {
 	n := 0
@@ -20,7 +20,10 @@ func Rebuild(records []Record) []Message {
 	}
 	messages := make([]Message, 0, n)
 	for i := range records {
-		if m, ok := message(&records[i]); ok {
+		if records[i].Type == Compaction {
+			messages = compacted(messages, &records[i])
+		} else if m, ok := message(&records[i]); ok {
+			m.ID = records[i].ID
 			messages = append(messages, m)
 		}
 	}

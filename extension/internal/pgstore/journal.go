@@ -39,7 +39,7 @@ const recordsSQL = `COPY aidb_internal.action_log (
 const taskSQL = `COPY aidb_internal.agent_task_queue (
     id, agent_id, conversation_id, request_message_id, response_message_id, role, initiated_by, status, blocking,
     budget_consumed, rounds, input_tokens, output_tokens, timeout_at, error, created_at, completed_at, caller, principal,
-    decisions, parent_task_id) FROM STDIN`
+    decisions, parent_task_id, cost) FROM STDIN`
 
 // Journal returns a journal for one run, which also writes the decisions of the call so far.
 func (s *Store) Journal(t *decision.Trail) agent.Journal {
@@ -121,6 +121,11 @@ func (j *journal) taskRow(end agent.TaskEnd) spi.Statement {
 	c.Text(t.Caller.Principal)
 	c.Plain(strconv.Itoa(j.trail.Count()))
 	c.OrNull(idText(t.Parent))
+	if end.Cost == nil {
+		c.Null()
+	} else {
+		c.Plain(conversation.Money(*end.Cost))
+	}
 	c.EndRow()
 	return spi.Statement{SQL: taskSQL, Args: []any{c.Bytes()}}
 }

@@ -1,13 +1,16 @@
 package pgstore
 
 import (
+	"bytes"
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 
 	"aidb/extension/internal/agent"
+	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/spi"
 	"aidb/extension/internal/tool"
@@ -69,6 +72,20 @@ func (r *row) number() *int {
 	return &n
 }
 
+// amount is an amount of money in units of account, 0 for NULL.
+func (r *row) amount() int64 {
+	v := r.optional()
+	if v == nil {
+		return 0
+	}
+	f, err := strconv.ParseFloat(*v, 64)
+	units, ok := conversation.Amount(f)
+	if err != nil || !ok {
+		r.fail("an amount", err)
+	}
+	return units
+}
+
 func (r *row) id() uuid.UUID {
 	v := r.optional()
 	if v == nil {
@@ -110,9 +127,44 @@ func (r *row) model(name string) (*agent.ModelRef, error) {
 		return nil, fault.New(fault.WrongState, "model %s has no credentials in this database", fault.Name(name)).
 			WithHint("A dump does not hold them: register the model again with aidb.delete_model and aidb.create_model.")
 	}
-	return &agent.ModelRef{
+	ref := &agent.ModelRef{
 		Name: name, Provider: *provider, Config: config, Credentials: credentials, CredentialsEnv: env, CredentialsFile: file,
-	}, nil
+	}
+	return ref, facts(ref)
+}
+
+// facts takes what is known of the model out of its config, where the rest is the provider's.
+func facts(ref *agent.ModelRef) error {
+	if !bytes.Contains(ref.Config, []byte(`"price"`)) && !bytes.Contains(ref.Config, []byte(`"context_size"`)) {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	var known struct {
+		ContextSize float64 `json:"context_size"`
+		Price       *struct {
+			Input, Output float64
+			Cached        *float64
+		}
+	}
+	if json.Unmarshal(ref.Config, &members) != nil || json.Unmarshal(ref.Config, &known) != nil {
+		return fault.New(fault.WrongState, "the config of model %s cannot be read", fault.Name(ref.Name))
+	}
+	ref.Context = int64(known.ContextSize)
+	if p := known.Price; p != nil {
+		if p.Cached == nil {
+			p.Cached = &p.Input
+		}
+		token := func(million float64) int64 { return int64(math.Round(million * conversation.Units / 1e6)) }
+		ref.Price = &agent.Price{Input: token(p.Input), Output: token(p.Output), Cached: token(*p.Cached)}
+	}
+	delete(members, "price")
+	delete(members, "context_size")
+	config, err := json.Marshal(members)
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "a config cannot be written as JSON")
+	}
+	ref.Config = config
+	return nil
 }
 
 // storedTool is a row of aidb_internal.native_tools or sql_tools.

@@ -90,7 +90,8 @@ SELECT a.id, a.name, a.instructions, a.model, a.purpose,
        p.role, p.deleted_at IS NOT NULL, p.allow_elevated, p.role_oid::oid,
        m.provider, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
        ` + headSQL + `,
-       (SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.sql_tools t WHERE t.name = ANY (a.tools))
+       (SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.sql_tools t WHERE t.name = ANY (a.tools)),
+       a.cost_budget, a.tree_token_budget, a.tree_cost_budget, a.compaction
 FROM aidb_internal.agents a
 LEFT JOIN aidb_internal.purpose_registry p ON p.name = a.purpose
 LEFT JOIN aidb_internal.models m ON m.name = a.model
@@ -151,6 +152,8 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	s.begin(r.text())
 	var tools []storedTool
 	r.json(&tools)
+	d.CostBudget, d.TreeTokenBudget, d.TreeCostBudget = r.amount(), r.number(), r.amount()
+	r.json(&d.Compaction)
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -297,7 +300,7 @@ LIMIT 1`
 const historySQL = `
 SELECT l.id, l.sequence_id, l.action_type, l.request_payload, l.response_payload
 FROM aidb_internal.action_log l
-WHERE l.conversation_id = $1::uuid AND l.action_type IN ('user_prompt', 'model_response', 'tool_response')
+WHERE l.conversation_id = $1::uuid AND l.action_type IN ('user_prompt', 'model_response', 'tool_response', 'compaction')
 ORDER BY l.created_at, l.id`
 
 // Conversation implements agent.Store. It waits until no other transaction runs a call of the conversation, and then

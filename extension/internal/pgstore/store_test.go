@@ -68,7 +68,8 @@ const (
 func agentRow(purpose, role any, retired string, source, credentials any) []*string {
 	return values(someID, "helper", "You help.", "gpt", purpose, `["other"]`, `["run_sql_query"]`, nil,
 		nil, "200", "7", nil, "summarize", "t", "ann", role, retired, nil, nil,
-		"openai_completions", `{"model":"x"}`, source, credentials, nil, nil, "00ff", nil)
+		"openai_completions", `{"model":"x"}`, source, credentials, nil, nil, "00ff", nil,
+		"0.5", "900", nil, `{"threshold": 0.5, "pin": ["run_sql_query"]}`)
 }
 
 func TestStore_Agent(t *testing.T) {
@@ -81,7 +82,7 @@ func TestStore_Agent(t *testing.T) {
 		s := New(h, new(Natives))
 		d, err := s.Agent(ctx, "helper")
 		require.NoError(t, err)
-		seven, twoHundred := 7, 200
+		seven, twoHundred, nineHundred := 7, 200, 900
 		require.Equal(t, &agent.Definition{
 			ID: uuid.MustParse(someID), Name: "helper", Instructions: "You help.", ModelName: "gpt",
 			Model: &agent.ModelRef{
@@ -90,6 +91,8 @@ func TestStore_Agent(t *testing.T) {
 			},
 			Tools: []string{"run_sql_query"}, Delegates: []string{"other"},
 			OutputTokenBudget: &twoHundred, MaxIterations: &seven, Strategy: "summarize", Enabled: true, Owner: "ann",
+			CostBudget: conversation.Units / 2, TreeTokenBudget: &nineHundred,
+			Compaction: agent.CompactionSettings{Threshold: 0.5, Pin: []string{"run_sql_query"}},
 		}, d)
 
 		// run_sql_query does not exist in this script: that is known too.
@@ -200,8 +203,8 @@ func TestStore_Conversation(t *testing.T) {
 		require.True(t, c.Exists)
 		require.Equal(t, []string{"ann", "login", "user:1", "helper"}, []string{c.Role, c.SessionUser, c.Principal, c.Agent})
 		require.Equal(t, []conversation.Message{
-			{Role: conversation.User, Content: "hi"},
-			{Role: conversation.Assistant, Content: "hello"},
+			{ID: c.Records[0].ID, Role: conversation.User, Content: "hi"},
+			{ID: c.Records[1].ID, Role: conversation.Assistant, Content: "hello"},
 		}, conversation.Rebuild(c.Records))
 	})
 }
@@ -246,7 +249,7 @@ func TestJournal_WritesTheRunInOneBatch(t *testing.T) {
 		"request_message_id": task.PromptID.String(), "response_message_id": nil, "role": "ann", "initiated_by": "login",
 		"status": "ERROR", "blocking": "t", "budget_consumed": "20", "rounds": "1", "input_tokens": "12", "output_tokens": nil,
 		"timeout_at": "2026-01-02T02:05:05.678901Z", "error": "no answer", "created_at": "2026-01-02T02:04:05.678901Z",
-		"completed_at": "2026-01-02T02:04:05.678901Z", "caller": "ann", "principal": "user:1", "decisions": "0", "parent_task_id": nil,
+		"completed_at": "2026-01-02T02:04:05.678901Z", "caller": "ann", "principal": "user:1", "decisions": "0", "parent_task_id": nil, "cost": nil,
 	}}, copied(t, row))
 
 	log := h.batches[0][1]
