@@ -99,11 +99,33 @@ typedef struct AidbOwnerScope
 extern void aidb_enter_owner(AidbOwnerScope *s, Oid owner);
 extern void aidb_leave_owner(AidbOwnerScope *s);
 
+/* One machine of a temporal policy that a tool call has to pass; see guard.c. */
+typedef struct AidbGuard
+{
+	char	   *session;		/* uuid; NULL: in memory, of a run that stores nothing */
+	char	   *policy;
+	char	   *from;			/* its state; NULL in memory: not begun */
+	/* what the guard found */
+	char	   *principal;
+	char	   *caller;
+	bool		log_only;
+	bool		permitted;		/* there is a transition */
+	char	   *to;				/* the new state */
+	char	   *condition;
+	char	   *condition_sql;
+	Oid			condition_owner;
+	const char *unmet;			/* what the condition is instead of true, or NULL */
+	char	   *would_deny;		/* the refusal that log_only lets through */
+	char	   *event;			/* id of the row written */
+} AidbGuard;
+
 typedef struct AidbToolCall
 {
 	/* what is asked for */
 	char	   *role_name;		/* NULL: the caller */
 	Oid			role_id;		/* what that role must be, or InvalidOid */
+	Oid			as_role;		/* a condition's owner, whom the caller need not be a member of */
+	const char *search_path;	/* of a condition; NULL: the caller's */
 	char	   *statement;
 	char	   *function;		/* regprocedure whose EXECUTE the role needs, or NULL */
 	bool		read_only;
@@ -118,6 +140,11 @@ typedef struct AidbToolCall
 	char	   *conversation_id;	/* what aidb.conversation_id() and aidb.agent_name() */
 	char	   *agent_name;			/* tell row-level security inside the call */
 	struct _SPI_plan *plan;			/* of trusted text */
+	char	   *tool_name;		/* what the guards are asked about */
+	char	   *tool_params;	/* JSON */
+	bool		probe;			/* only asked whether it may: the guards' events are not kept */
+	int			nguards;
+	AidbGuard  *guards;
 	/* what came of it */
 	StringInfo	rows;			/* fields: one JSON object a row; in the caller's memory */
 	int			nrows;
@@ -164,7 +191,13 @@ extern void aidb_drop_new_portals(AidbPortals *p);
 
 /* --- identity.c, callsettings.c: two steps of entering --------------------- */
 extern Oid	aidb_tool_role(AidbToolCall *call);
-extern void aidb_set_call_settings(bool read_only);
+extern void aidb_set_call_settings(const char *search_path, bool read_only);
+
+/* --- guard.c, guarded.c, condition.c: temporal policies --------------------- */
+extern void aidb_guard(AidbGuard *guards, int n, const char *tool, const char *params, int timeout_ms, Oid owner);
+extern AidbGuard *aidb_guard_session(const char *session, Oid user, const char *tool, const char *params, Oid owner, int *n);
+extern void aidb_run_guarded(AidbToolCall *call, Oid owner);	/* guards and effect, or neither; raises */
+extern const char *aidb_evaluate(Oid as, const char *sql, const char *params, const char *session, const char *principal, int timeout_ms);
 
 /* --- tool.c: the statement of a tool call ---------------------------------- */
 extern void aidb_tool_prepare(AidbToolCall *call);	/* trusted text, before the switch */
@@ -194,9 +227,12 @@ extern void aidb_plpgsql_forget(void);	/* what the call compiled */
 extern void aidb_prove_read_only(Query *query);
 
 /* --- entry.c ------------------------------------------------------------------ */
+extern void aidb_refuse_inside_tool_call(const char *function);
+extern Oid	aidb_function_owner(Oid fn);
 extern const char *aidb_owner_call_search_path(void);	/* of who called the API function, or NULL */
 
 /* --- query.c: our own SQL --------------------------------------------------- */
+extern struct _SPI_plan *aidb_plan(const char *sql, int nargs); /* all parameters are texts */
 extern void aidb_run_queries(AidbReader *r, StringInfo reply, Oid owner);
 extern void aidb_run_query(const char *sql, const char *argument, StringInfo reply, Oid owner);
 

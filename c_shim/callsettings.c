@@ -84,9 +84,9 @@ hide_settings(void)
 
 /* Everything set here is taken back with the settings level that sandbox.c has begun. */
 void
-aidb_set_call_settings(bool read_only)
+aidb_set_call_settings(const char *search_path, bool read_only)
 {
-	set_for_call("search_path", tool_search_path());
+	set_for_call("search_path", search_path ? search_path : tool_search_path());
 	set_for_call("row_security", "on");
 	/* the filters are up in this process only */
 	set_for_call("max_parallel_workers_per_gather", "0");

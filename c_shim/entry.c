@@ -75,14 +75,28 @@ describe_callee(FunctionCallInfo fcinfo, Callee *c)
 	ReleaseSysCache(tuple);
 }
 
-static void
-refuse_inside_tool_call(const Callee *c)
+void
+aidb_refuse_inside_tool_call(const char *function)
 {
 	if (aidb_tool_scope)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 aidb_refused("pre_execution_rejected"),
-				 errmsg("function aidb.%s cannot be called from inside a tool call", c->name)));
+				 errmsg("function aidb.%s cannot be called from inside a tool call", function)));
+}
+
+/* The owner of a function of ours is the extension's. */
+Oid
+aidb_function_owner(Oid fn)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(fn));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", fn);
+	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
+	ReleaseSysCache(tuple);
+	return owner;
 }
 
 static char *
@@ -184,7 +198,7 @@ aidb_go_call(PG_FUNCTION_ARGS)
 	char	  **args;
 
 	describe_callee(fcinfo, &c);
-	refuse_inside_tool_call(&c);
+	aidb_refuse_inside_tool_call(c.name);
 	if (aidb_run_active())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -287,7 +301,7 @@ aidb_owner_call(PG_FUNCTION_ARGS)
 	describe_callee(fcinfo, &c);
 	/* what only reads may be a tool; whatever changes the catalog may not */
 	if (c.volatility == PROVOLATILE_VOLATILE)
-		refuse_inside_tool_call(&c);
+		aidb_refuse_inside_tool_call(c.name);
 	caller = GetUserNameFromId(GetUserId(), false);
 	for (int i = 0; i < c.nargs; i++)
 	{

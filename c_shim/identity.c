@@ -128,6 +128,15 @@ check_role(AidbToolCall *call)
 	 * the way here takes a lock, which is when caches learn of it.
 	 */
 	AcceptInvalidationMessages();
+	if (OidIsValid(call->as_role))
+	{
+		/* a condition of a policy, which only its owner can write: read-only, and not a tool of the caller */
+		if (!call->read_only || !SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(call->as_role)))
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("role with OID %u does not exist", call->as_role)));
+		return call->as_role;
+	}
 	if (call->role_name == NULL)
 	{
 		if (superuser() && !call->read_only && !aidb_allow_superuser_tools)

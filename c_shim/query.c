@@ -45,8 +45,9 @@ find_plan(const char *sql, bool *found)
 	return hash_search(plans, key, HASH_ENTER, found);
 }
 
-static SPIPlanPtr
-plan_for(const char *sql, int nargs)
+/* The kept plan of a constant text of ours, to be executed with the owner's rights. */
+SPIPlanPtr
+aidb_plan(const char *sql, int nargs)
 {
 	bool		found;
 	PlanEntry  *entry = find_plan(sql, &found);
@@ -106,7 +107,7 @@ run_statement(const char *sql, int64 max_rows, int nargs, char **args, StringInf
 		nulls[i] = args[i] ? ' ' : 'n';
 		values[i] = args[i] ? CStringGetTextDatum(args[i]) : (Datum) 0;
 	}
-	rc = SPI_execute_plan(plan_for(sql, nargs), values, nulls, false, max_rows);
+	rc = SPI_execute_plan(aidb_plan(sql, nargs), values, nulls, false, max_rows);
 	if (rc < 0)
 		elog(ERROR, "could not execute \"%s\": %s", sql, SPI_result_code_string(rc));
 	put_rows(reply, SPI_tuptable, SPI_processed);

@@ -115,23 +115,43 @@ read_tool_request(AidbReader *r, AidbToolCall *call)
 		call->param_types[i] = aidb_read_text(r);
 		call->param_values[i] = aidb_read_text(r);
 	}
+	call->probe = aidb_read_bool(r);
+	call->tool_name = aidb_read_text(r);
+	call->tool_params = aidb_read_text(r);
+	call->nguards = (int) aidb_read_int(r);
+	if (call->nguards < 0 || call->nguards > 1000)
+		elog(ERROR, "tool call with %d guards", call->nguards);
+	call->guards = palloc0(sizeof(AidbGuard) * (call->nguards + 1));
+	for (int i = 0; i < call->nguards; i++)
+	{
+		call->guards[i].session = aidb_read_text(r);
+		call->guards[i].policy = aidb_read_text(r);
+		call->guards[i].from = aidb_read_text(r);
+	}
 }
 
 static void
-run_tool(AidbReader *r, StringInfo reply)
+run_tool(AidbReader *r, StringInfo reply, Oid owner)
 {
 	AidbToolCall call = {0};
 
 	read_tool_request(r, &call);
 	call.rows = makeStringInfo();
 	aidb_fields_begin(call.rows);
-	aidb_run_tool(&call);
+	aidb_run_guarded(&call, owner);
 	aidb_fields_text(reply, call.tag ? call.tag : "");
 	aidb_fields_bool(reply, call.returns_rows);
 	aidb_fields_bool(reply, call.truncated);
 	aidb_fields_int(reply, (int64) call.affected);
 	aidb_fields_int(reply, call.nrows);
 	aidb_fields_put(reply, call.rows->data, call.rows->len);
+	for (int i = 0; i < call.nguards; i++)
+	{
+		aidb_fields_text(reply, call.guards[i].from);
+		aidb_fields_text(reply, call.guards[i].to);
+		aidb_fields_text(reply, call.guards[i].event);
+		aidb_fields_text(reply, call.guards[i].would_deny);
+	}
 }
 
 /* Does what a request asks for; the kind of the reply, whose fields are in `reply`. */
@@ -144,7 +164,7 @@ aidb_handle_request(uint32 kind, AidbReader *r, StringInfo reply, Oid owner)
 			aidb_run_queries(r, reply, owner);
 			return AIDB_REP_ROWS;
 		case AIDB_REQ_TOOL:
-			run_tool(r, reply);
+			run_tool(r, reply, owner);
 			return AIDB_REP_TOOL;
 		case AIDB_REQ_LOCK:
 			/* released to the caller's transaction with the subtransaction, and held until it ends */

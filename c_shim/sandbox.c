@@ -176,7 +176,7 @@ aidb_run_tool(AidbToolCall *call)
 
 		/* 5. settings: all changes inside are taken back */
 		guc_level = NewGUCNestLevel();
-		aidb_set_call_settings(call->read_only);
+		aidb_set_call_settings(call->search_path, call->read_only);
 		if (call->trusted)
 			aidb_tool_prepare(call);
 

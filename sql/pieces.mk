@@ -16,7 +16,8 @@ SQL_INSTALL = \
     sql/install/43_runs.sql \
     sql/install/44_decisions.sql \
     sql/install/45_telemetry.sql \
-    sql/install/46_sql_tools.sql
+    sql/install/46_sql_tools.sql \
+    sql/install/47_policies.sql
 
 SQL_API = \
     sql/api/10_identity.sql \
@@ -25,12 +26,16 @@ SQL_API = \
     sql/api/30_views.sql \
     sql/api/31_history_views.sql \
     sql/api/32_model_calls.sql \
+    sql/api/33_policy_views.sql \
     sql/api/40_agent_checks.sql \
     sql/api/41_agents.sql \
     sql/api/42_conversations.sql \
     sql/api/43_purposes.sql \
     sql/api/44_task_tree.sql \
     sql/api/45_decisions.sql \
+    sql/api/46_policies.sql \
+    sql/api/47_policy_sessions.sql \
+    sql/api/48_policy_reports.sql \
     sql/api/50_model_config.sql \
     sql/api/51_credentials.sql \
     sql/api/52_models.sql \

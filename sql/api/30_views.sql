@@ -23,7 +23,8 @@ SELECT
     a.cost_budget,
     a.tree_token_budget,
     a.tree_cost_budget,
-    a.compaction
+    a.compaction,
+    a.policy
 FROM aidb_internal.agents a;
 COMMENT ON VIEW aidb.agents IS
     'Registered agents. Privileges: SELECT for aidb_users and aidb_auditor.';
@@ -44,6 +45,7 @@ COMMENT ON COLUMN aidb.agents.cost_budget IS 'What the model calls of a call may
 COMMENT ON COLUMN aidb.agents.tree_token_budget IS 'Tokens, input and output, that a call may use together with all that is delegated in it; NULL: no limit.';
 COMMENT ON COLUMN aidb.agents.tree_cost_budget IS 'What a call may cost together with all that is delegated in it; NULL: no limit.';
 COMMENT ON COLUMN aidb.agents.compaction IS 'When and how a long conversation is made shorter: threshold, keep_turns, pin, model; NULL: the defaults.';
+COMMENT ON COLUMN aidb.agents.policy IS 'Temporal policy that its tool calls obey, besides that of its purpose; NULL: none of its own.';
 REVOKE ALL ON aidb.agents FROM PUBLIC;
 GRANT SELECT ON aidb.agents TO aidb_users, aidb_auditor;
 
@@ -110,13 +112,15 @@ SELECT
     p.description,
     p.created_at,
     p.updated_at,
-    p.deleted_at
+    p.deleted_at,
+    p.policy
 FROM aidb_internal.purpose_registry p;
 COMMENT ON VIEW aidb.purpose_registry IS
     'Purposes and the roles they resolve to, retired ones included. Privileges: SELECT for aidb_users, aidb_governance and aidb_auditor; nobody may write.';
 COMMENT ON COLUMN aidb.purpose_registry.role IS 'The role that tool calls of agents with this purpose run as.';
 COMMENT ON COLUMN aidb.purpose_registry.updated_at IS 'Last time the purpose was created, changed, retired or revived.';
 COMMENT ON COLUMN aidb.purpose_registry.deleted_at IS 'When it was retired; NULL: live.';
+COMMENT ON COLUMN aidb.purpose_registry.policy IS 'Temporal policy that tool calls of all its agents obey; NULL: none.';
 REVOKE ALL ON aidb.purpose_registry FROM PUBLIC;
 GRANT SELECT ON aidb.purpose_registry TO aidb_users, aidb_governance, aidb_auditor;
 

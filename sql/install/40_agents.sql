@@ -25,6 +25,7 @@ CREATE TABLE aidb_internal.agents (
     tree_token_budget integer,
     tree_cost_budget numeric,
     compaction jsonb,
+    policy text,
     CONSTRAINT agents_pkey PRIMARY KEY (id),
     CONSTRAINT agents_name_key UNIQUE (name),
     CONSTRAINT agents_input_token_budget_check CHECK (input_token_budget > 0),
@@ -39,6 +40,8 @@ COMMENT ON TABLE aidb_internal.agents IS
     'Registered agents. Read it through aidb.agents; write it through aidb.create_agent, update_agent and delete_agent.';
 COMMENT ON COLUMN aidb_internal.agents.owner IS
     'Who may change or delete the agent, besides members of that role and superusers. Kept as the role itself, so it follows a rename; a dump writes its name, so restore roles before data.';
+COMMENT ON COLUMN aidb_internal.agents.policy IS
+    'The temporal policy that the agent''s tool calls obey.';
 REVOKE ALL ON aidb_internal.agents FROM PUBLIC;
 SELECT pg_extension_config_dump('aidb_internal.agents', '');
 

@@ -9,6 +9,7 @@ CREATE TABLE aidb_internal.purpose_registry (
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     deleted_at timestamptz,
+    policy text,
     CONSTRAINT purpose_registry_pkey PRIMARY KEY (name),
     CONSTRAINT purpose_registry_name_check CHECK (name <> ''),
     CONSTRAINT purpose_registry_role_check CHECK (role <> '')
@@ -21,6 +22,8 @@ COMMENT ON COLUMN aidb_internal.purpose_registry.role_oid IS
     'The role that had this name when the purpose was last set, NULL if none had. Tells a role from another one that was given its name later.';
 COMMENT ON COLUMN aidb_internal.purpose_registry.allow_elevated IS
     'Tools may run as the role although it is a superuser or the like.';
+COMMENT ON COLUMN aidb_internal.purpose_registry.policy IS
+    'The temporal policy that the tool calls of every agent with this purpose obey, besides the agent''s own.';
 REVOKE ALL ON aidb_internal.purpose_registry FROM PUBLIC;
 SELECT pg_extension_config_dump('aidb_internal.purpose_registry', '');
 

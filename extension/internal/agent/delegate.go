@@ -92,14 +92,31 @@ func (d *delegates) Specs() []ToolSpec { return d.specs }
 // Call implements Toolbox.
 func (d *delegates) Call(ctx context.Context, call conversation.ToolCall) (Result, error) {
 	if t, ok := d.tools[call.Name]; ok {
-		return d.run.delegate(t, call.Arguments)
+		return d.delegate(ctx, t, call)
 	}
 	return d.Toolbox.Call(ctx, call)
 }
 
+// delegate hands a call to another agent, if the temporal policies let it through. They are asked twice: before anything
+// is looked at, without a trace, and again when the other agent is about to begin, which is when the call counts.
+func (d *delegates) delegate(ctx context.Context, t tool.Tool, call conversation.ToolCall) (Result, error) {
+	refusal, err := d.Pass(ctx, call, true)
+	if err != nil || refusal != nil {
+		return result(refusal), err
+	}
+	return d.run.delegate(t, call.Arguments, func() (*Result, error) { return d.Pass(ctx, call, false) })
+}
+
+func result(r *Result) Result {
+	if r == nil {
+		return Result{}
+	}
+	return *r
+}
+
 // delegate runs another agent. It runs under the call's own context and not under that of the tool call, so that a
 // delegate whose time is over still ends its task in order.
-func (r *run) delegate(t tool.Tool, arguments string) (Result, error) {
+func (r *run) delegate(t tool.Tool, arguments string, pass func() (*Result, error)) (Result, error) {
 	prompt, conversationID, err := handoff(t, arguments)
 	if err != nil {
 		return Result{Error: err.Error()}, nil
@@ -118,6 +135,11 @@ func (r *run) delegate(t tool.Tool, arguments string) (Result, error) {
 	if err != nil {
 		out, err = refused(r.whole, err)
 	} else {
+		if child.denied == nil {
+			if refusal, err := pass(); err != nil || refusal != nil {
+				return result(refusal), err
+			}
+		}
 		out, err = r.runWithin(child)
 	}
 	switch {

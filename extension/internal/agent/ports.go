@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/policy"
 	"aidb/extension/internal/purpose"
 )
 
@@ -87,9 +88,13 @@ type Result struct {
 // Toolbox is the tools of one run. Call checks the arguments; whatever is wrong with the call or the tool is a
 // Result with Error set. An error means that the run cannot go on: the engine's (cancel, host gone) is raised,
 // any other ends the run with an error row.
+//
+// Pass asks the temporal policies of the run about a call that the toolbox does not run itself (a delegate): nil is yes,
+// a Result is what the model is told. With probe nothing is kept; without, the call counts as made.
 type Toolbox interface {
 	Specs() []ToolSpec
 	Call(ctx context.Context, call conversation.ToolCall) (Result, error)
+	Pass(ctx context.Context, call conversation.ToolCall, probe bool) (*Result, error)
 }
 
 // ToolboxRequest says whose tools to open. Role "" means that tools run as the caller. ConversationID and TaskID
@@ -101,6 +106,7 @@ type ToolboxRequest struct {
 	RoleID         string // see purpose.State
 	Elevated       bool
 	Purpose        string
+	Guards         policy.Guards
 	AgentID        uuid.UUID
 	Agent          string
 	Caller         Caller
@@ -207,6 +213,7 @@ type Definition struct {
 	ModelName         string
 	Model             *ModelRef
 	Purpose           *PurposeState
+	Policies          []policy.State // the agent's own and its purpose's, as far as there are any
 	Tools             []string
 	Delegates         []string
 	OutputType        json.RawMessage

@@ -12,6 +12,7 @@ import (
 
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/policy"
 	"aidb/extension/internal/purpose"
 	"aidb/extension/internal/structured"
 )
@@ -26,6 +27,7 @@ type run struct {
 	history []conversation.Message
 	acting  purpose.Acting
 	denied  error // why governance refuses the call
+	guards  policy.Guards
 	task    Task
 	journal Journal
 	// deadline is TimeoutAt with the clock's monotonic reading: a clock that is set does not end a run.
@@ -184,6 +186,7 @@ func (r *run) openAll(ctx context.Context) (err error) {
 		RoleID:   r.acting.RoleID,
 		Elevated: r.acting.Elevated,
 		Purpose:  r.acting.Purpose,
+		Guards:   r.guards,
 		AgentID:  r.def.ID,
 		Agent:    r.def.Name,
 		Caller:   r.call.Caller,

@@ -12,6 +12,7 @@ import (
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/decision"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/policy"
 	"aidb/extension/internal/purpose"
 )
 
@@ -119,7 +120,25 @@ func (s *Service) prepare(ctx context.Context, c Call, parent *run) (*run, error
 	if !readOnly {
 		r.journal = s.NewJournal()
 	}
+	r.guard()
 	return r, nil
+}
+
+// guard finds the machines that the run's tool calls have to pass: of its own conversation, and of those above it.
+func (r *run) guard() {
+	var above policy.Guards
+	if r.parent != nil {
+		above = r.parent.guards
+	}
+	stored := ""
+	if r.journal != nil {
+		stored = r.task.ConversationID.String()
+	}
+	guards, err := policy.Within(above, stored, r.def.Policies...)
+	if err != nil && r.denied == nil {
+		r.denied = err
+	}
+	r.guards = guards
 }
 
 // refused turns an error into the call's row, or returns it when it is the engine's.

@@ -24,6 +24,7 @@ const (
 	SQLExec    = "sql_exec"
 	ModelCall  = "model_call"
 	Delegation = "delegation"
+	Policy     = "policy"
 )
 
 // Statuses.
@@ -42,6 +43,7 @@ const (
 	EgressDenied          = "egress_denied"
 	DelegationDepth       = "delegation_depth"
 	PurposeRefused        = "purpose_refused"
+	PolicyDenied          = "policy_denied"
 )
 
 // maxQuery is how many bytes of a statement a record keeps; the hash is of the whole.

@@ -88,6 +88,8 @@ SELECT a.id, a.name, a.instructions, a.model, a.purpose,
        a.input_token_budget, a.output_token_budget, a.max_iterations, a.timeout_seconds,
        a.budget_strategy, a.enabled, pg_catalog.pg_get_userbyid(a.owner),
        p.role, p.deleted_at IS NOT NULL, p.allow_elevated, p.role_oid::oid,
+       (SELECT jsonb_agg(jsonb_build_object('Name', u.name, 'Registered', y.name IS NOT NULL, 'Retired', y.deleted_at IS NOT NULL))
+        FROM unnest(ARRAY[a.policy, p.policy]) u (name) LEFT JOIN aidb_internal.policies y ON y.name = u.name WHERE u.name IS NOT NULL),
        m.provider, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
        ` + headSQL + `,
        (SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.sql_tools t WHERE t.name = ANY (a.tools)),
@@ -141,6 +143,7 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	d.Strategy, d.Enabled, d.Owner = r.text(), r.bool(), r.text()
 	role, retired := r.optional(), r.bool()
 	elevated, oid := r.bool(), r.text()
+	r.json(&d.Policies)
 	if purpose != nil {
 		d.Purpose = &agent.PurposeState{Name: *purpose, Registered: role != nil, Retired: retired}
 		if role != nil {

@@ -27,9 +27,12 @@ func (e *Refused) Unwrap() error { return e.Err }
 
 // exec runs a tool's SQL and records the decision: allowed, with what came of it, or denied, with the reason. Whether
 // a call was allowed is told by what stopped it: an allowed statement that then fails stays allowed.
-func (r *Runner) exec(ctx context.Context, toolName string, q spi.ToolRequest) (spi.ToolResult, error) {
+func (r *Runner) exec(ctx context.Context, toolName string, s Scope, q spi.ToolRequest) (spi.ToolResult, error) {
 	started := r.now()
 	result, err := r.Host.Tool(ctx, q)
+	if err == nil {
+		r.passed(toolName, s, q, result)
+	}
 	d := decision.Record{
 		At: started, Tool: toolName, Point: decision.SQLExec, Role: q.Role, Status: decision.Allowed, Query: q.Statement,
 		Attempted: !q.Trusted && decision.Attempts(q.Statement), Duration: r.now().Sub(started),
@@ -47,15 +50,35 @@ func (r *Runner) exec(ctx context.Context, toolName string, q spi.ToolRequest) (
 		return result, err
 	}
 	d.SQLState = fault.SQLState(err)
+	if refused := r.refused(d, err); refused != nil {
+		return result, refused
+	}
+	r.Decisions.Add(d)
+	return result, err
+}
+
+// refused records a refusal, of which d has what is known besides; nil when the error is none.
+func (r *Runner) refused(d decision.Record, err error) error {
 	var refusal *spi.Refusal
 	if !errors.As(err, &refusal) || refusal.Reason == "" {
-		r.Decisions.Add(d)
-		return result, err
+		return nil
 	}
 	d.Status, d.Reason = decision.Denied, refusal.Reason
+	if refusal.Reason == decision.PolicyDenied {
+		d.Point = decision.Policy
+	}
 	d.Object = object(refusal)
 	d.Attempted = d.Attempted || refusal.Reason == decision.EscalationBlocked
-	return result, &Refused{Err: err, ID: r.Decisions.Add(d), Reason: refusal.Reason}
+	return &Refused{Err: err, ID: r.Decisions.Add(d), Reason: refusal.Reason}
+}
+
+// stopped records a call that was refused before it had a statement to run. Any other error is nobody's decision.
+func (r *Runner) stopped(toolName string, q spi.ToolRequest, err error) error {
+	d := decision.Record{At: r.now(), Tool: toolName, Point: decision.SQLExec, Role: q.Role, SQLState: fault.SQLState(err)}
+	if refused := r.refused(d, err); refused != nil {
+		return refused
+	}
+	return err
 }
 
 // reject records a call that did not get as far as the database.

@@ -11,6 +11,7 @@ import (
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/decision"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/policy"
 	"aidb/extension/internal/spi"
 	"aidb/extension/internal/tool"
 )
@@ -36,6 +37,10 @@ type Scope struct {
 	ReadOnly       bool   // a read-only run
 	Agent          string // "" outside an agent's run
 	ConversationID string
+	Guards         policy.Guards
+
+	// The call in hand, for the guards; see Run.
+	tool, params string
 }
 
 // Runner runs single tools.
@@ -52,14 +57,16 @@ const maxSleep = 3600
 // catalogRows is more than the catalog tools return: they have a limit of their own and say when it cut.
 const catalogRows = 1000
 
-// Run checks the arguments and runs the tool. The text is what the model sees.
+// Run runs the tool. The text is what the model sees. What is looked at comes in one order, whatever the tool is: the
+// privilege of the role, the temporal policies, and only then the arguments.
 func (r *Runner) Run(ctx context.Context, t tool.Tool, arguments string, s Scope) (string, error) {
 	if s.ReadOnly && !t.ReadOnly {
 		return "", r.reject(t.Name, "", fault.New(fault.Privilege, "tool %s writes and cannot be used in a read-only run", fault.Name(t.Name)))
 	}
+	s.tool, s.params = t.Name, params(arguments)
 	args, err := tool.CheckArguments(t, arguments)
 	if err != nil {
-		return "", err
+		return "", r.permitted(ctx, t, s, err)
 	}
 	if t.Type == tool.SQL {
 		return r.sqlTool(ctx, t, args, s)
@@ -86,12 +93,12 @@ func (r *Runner) Run(ctx context.Context, t tool.Tool, arguments string, s Scope
 // statement runs SQL that the model wrote.
 func (r *Runner) statement(ctx context.Context, t tool.Tool, sql string, readOnly bool, s Scope) (string, error) {
 	if strings.TrimSpace(sql) == "" {
-		return "", fault.New(fault.InvalidArgument, "the statement is empty")
+		return "", r.permitted(ctx, t, s, fault.New(fault.InvalidArgument, "the statement is empty"))
 	}
 	q := r.request(ctx, t, s)
 	q.Statement = sql
 	q.ReadOnly = readOnly || s.ReadOnly
-	result, err := r.exec(ctx, t.Name, q)
+	result, err := r.exec(ctx, t.Name, s, q)
 	if err != nil {
 		return "", err
 	}
@@ -122,7 +129,7 @@ func (r *Runner) function(ctx context.Context, t tool.Tool, args map[string]json
 	q.Trusted = true
 	q.ReadOnly = t.ReadOnly
 	q.MaxRows = max(q.MaxRows, catalogRows)
-	result, err := r.exec(ctx, t.Name, q)
+	result, err := r.exec(ctx, t.Name, s, q)
 	if err != nil {
 		return "", err
 	}
@@ -130,10 +137,12 @@ func (r *Runner) function(ctx context.Context, t tool.Tool, args map[string]json
 }
 
 func (r *Runner) request(ctx context.Context, t tool.Tool, s Scope) spi.ToolRequest {
-	return spi.ToolRequest{
+	q := spi.ToolRequest{
 		Role: s.Role, RoleID: s.RoleID, Elevated: s.Elevated, Function: t.Function, Agent: s.Agent, ConversationID: s.ConversationID,
 		MaxRows: r.Limits.Rows, MaxBytes: r.Limits.Bytes, Timeout: timeout(ctx, r.Limits.Timeout),
 	}
+	s.guard(&q)
+	return q
 }
 
 // timeout is what is left of the run, at most the limit of a tool call. Never 0, which would be no limit.
@@ -166,12 +175,17 @@ func (r *Runner) sleep(ctx context.Context, arg json.RawMessage) (string, error)
 }
 
 func (r *Runner) generate(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) (string, error) {
-	q := r.request(ctx, t, s)
-	q.ReadOnly = t.ReadOnly
-	if _, err := r.exec(ctx, t.Name, q); err != nil { // no statement: asks only whether the role may
+	passage, err := r.Pass(ctx, t, s)
+	if err != nil {
 		return "", err
 	}
-	return r.Generate(ctx, text(args["model_name"]), text(args["input"]), args["inference_config"])
+	answer, err := r.Generate(ctx, text(args["model_name"]), text(args["input"]), args["inference_config"])
+	if err != nil && neverLeft(err) {
+		if e := passage.Undo(ctx); e != nil {
+			return "", e
+		}
+	}
+	return answer, err
 }
 
 // Generate sends one text to a model and returns its answer.

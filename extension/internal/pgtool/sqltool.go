@@ -31,11 +31,11 @@ func (r *Runner) sqlTool(ctx context.Context, t tool.Tool, args map[string]json.
 		}
 		value, err := bind(p, t.Types[i], v)
 		if err != nil {
-			return "", err
+			return "", r.permitted(ctx, t, s, err)
 		}
 		q.Params = append(q.Params, spi.Param{Type: t.Types[i], Value: value})
 	}
-	result, err := r.exec(ctx, t.Name, q)
+	result, err := r.exec(ctx, t.Name, s, q)
 	if err != nil {
 		return "", err
 	}

@@ -37,7 +37,7 @@ func (o *Opener) Open(ctx context.Context, r agent.ToolboxRequest) (agent.Toolbo
 		return nil, err
 	}
 	b := &box{opener: o, runner: o.Runner, tools: make(map[string]tool.Tool, len(tools)), scope: Scope{
-		Role: r.Role, RoleID: r.RoleID, Elevated: r.Elevated, Purpose: r.Purpose, ReadOnly: r.ReadOnly, Agent: r.Agent,
+		Role: r.Role, RoleID: r.RoleID, Elevated: r.Elevated, Purpose: r.Purpose, ReadOnly: r.ReadOnly, Agent: r.Agent, Guards: r.Guards,
 	}, warn: r.Caller.Superuser && r.Role == "", caller: r.Caller.Role}
 	if !r.ReadOnly {
 		b.scope.ConversationID = r.ConversationID.String()
@@ -104,6 +104,24 @@ func (b *box) Call(ctx context.Context, call conversation.ToolCall) (agent.Resul
 		return agent.Result{}, err
 	}
 	return agent.Result{Error: failure(err)}, nil
+}
+
+// Pass implements agent.Toolbox. The tool is none of the box: it has no privilege of its own to look at.
+func (b *box) Pass(ctx context.Context, call conversation.ToolCall, probe bool) (*agent.Result, error) {
+	if len(b.scope.Guards) == 0 {
+		return nil, nil
+	}
+	s := b.scope
+	s.Role, s.RoleID, s.Elevated = "", "", false
+	s.tool, s.params = call.Name, params(call.Arguments)
+	_, err := b.runner.ask(ctx, tool.Tool{Name: call.Name, ReadOnly: true}, s, probe)
+	if err == nil {
+		return nil, nil
+	}
+	if errors.Is(err, spi.ErrGone) || ctx.Err() != nil {
+		return nil, err
+	}
+	return &agent.Result{Error: failure(err)}, nil
 }
 
 func (b *box) names() string {

@@ -130,6 +130,15 @@ func (r *run) Tool(_ context.Context, t ToolRequest) (ToolResult, error) {
 		w.Text(p.Type)
 		w.Optional(p.Value)
 	}
+	w.Bool(t.Probe)
+	w.OrNull(t.Tool)
+	w.OrNull(t.ToolParams)
+	w.Int(int64(len(t.Guards)))
+	for _, g := range t.Guards {
+		w.OrNull(g.Session)
+		w.Text(g.Policy)
+		w.OrNull(g.State)
+	}
 	reply, err := r.ask(seam.ReqTool, &w)
 	if err != nil {
 		return ToolResult{}, err
@@ -140,6 +149,9 @@ func (r *run) Tool(_ context.Context, t ToolRequest) (ToolResult, error) {
 	rows := seam.NewReader(body)
 	for i := 0; i < n && rows.Err() == nil; i++ {
 		result.Rows = append(result.Rows, rows.Text())
+	}
+	for range t.Guards {
+		result.Guarded = append(result.Guarded, Guarded{From: reply.Text(), To: reply.Text(), Event: reply.Text(), WouldDeny: reply.Text()})
 	}
 	if reply.Err() != nil || rows.Err() != nil {
 		return ToolResult{}, fault.New(fault.Internal, "the server's answer could not be read")

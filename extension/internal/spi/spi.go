@@ -63,6 +63,27 @@ type ToolRequest struct {
 
 	ConversationID string // what aidb.conversation_id() and aidb.agent_name() return inside
 	Agent          string
+
+	Guards     []Guard // temporal policies that must permit the call; all of them, in one subtransaction with its effect
+	Tool       string  // what they are asked about
+	ToolParams string  // its arguments, JSON
+	Probe      bool    // nothing that the guards write is kept
+}
+
+// Guard is one machine of a temporal policy that a call has to pass. Session is the conversation; "" is one that is not
+// stored, whose State is given ("" is the initial one).
+type Guard struct {
+	Session string
+	Policy  string
+	State   string
+}
+
+// Guarded is what a machine did: it let the call through, from one state to another. Event is the row that says so, ""
+// when nothing is stored; WouldDeny the refusal that a log_only policy did not make.
+type Guarded struct {
+	From, To  string
+	Event     string
+	WouldDeny string
 }
 
 // ToolResult is what a tool call gave. Rows are JSON objects, one text each.
@@ -72,6 +93,7 @@ type ToolResult struct {
 	Truncated   bool
 	Affected    int64
 	Rows        []string
+	Guarded     []Guarded // as the request's Guards
 }
 
 // Host is all that a run can ask of the main thread.

@@ -36,6 +36,10 @@ type Toolboxes struct {
 	mu       sync.Mutex
 	requests []agent.ToolboxRequest
 	calls    []conversation.ToolCall
+	passes   []string
+
+	// Denied are the tools that the policies refuse, with the text.
+	Denied map[string]string
 }
 
 // Open returns a toolbox.
@@ -87,4 +91,26 @@ func (b *toolbox) Call(ctx context.Context, c conversation.ToolCall) (agent.Resu
 		return agent.Result{Error: "no such tool"}, nil
 	}
 	return f(ctx, c.Arguments)
+}
+
+// Pass refuses what is Denied, and keeps what was asked as "probe name" or "pass name".
+func (b *toolbox) Pass(_ context.Context, c conversation.ToolCall, probe bool) (*agent.Result, error) {
+	b.owner.mu.Lock()
+	defer b.owner.mu.Unlock()
+	kind := "pass "
+	if probe {
+		kind = "probe "
+	}
+	b.owner.passes = append(b.owner.passes, kind+c.Name)
+	if text, denied := b.owner.Denied[c.Name]; denied {
+		return &agent.Result{Error: text}, nil
+	}
+	return nil, nil
+}
+
+// Passes returns what the policies were asked.
+func (t *Toolboxes) Passes() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.passes)
 }

@@ -1,0 +1,101 @@
+/*
+ * guarded.c
+ *		The two ways to the guard: a tool call of an agent, and the SQL function
+ *		for applications.
+ */
+#include "aidb.h"
+
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/uuid.h"
+
+PG_FUNCTION_INFO_V1(aidb_authorize_tool_call);
+
+/*
+ * A tool call behind its guards: one subtransaction holds both, so that a tool
+ * that fails leaves no event.  Its privilege is looked at first.  A read-only
+ * tool is rolled back within, and keeps its event.
+ */
+void
+aidb_run_guarded(AidbToolCall *call, Oid owner)
+{
+	MemoryContext outer = CurrentMemoryContext;
+	ResourceOwner resources = CurrentResourceOwner;
+
+	if (call->nguards == 0)
+	{
+		aidb_run_tool(call);
+		return;
+	}
+	(void) aidb_tool_role(call);
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(outer);
+	PG_TRY();
+	{
+		aidb_guard(call->guards, call->nguards, call->tool_name, call->tool_params, call->timeout_ms, owner);
+		aidb_run_tool(call);
+		if (call->probe)
+			RollbackAndReleaseCurrentSubTransaction();
+		else
+			ReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(outer);
+		CurrentResourceOwner = resources;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *e;
+
+		MemoryContextSwitchTo(outer);
+		e = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(outer);
+		CurrentResourceOwner = resources;
+		ReThrowError(e);
+	}
+	PG_END_TRY();
+}
+
+static char *
+states_of(AidbGuard *guards, int n)
+{
+	StringInfoData s;
+
+	initStringInfo(&s);
+	for (int i = 0; i < n; i++)
+	{
+		appendStringInfo(&s, "%s%s", i ? ", " : "", guards[i].to);
+		if (guards[i].would_deny)
+			ereport(NOTICE,
+					(errmsg_internal("%s", guards[i].would_deny),
+					 errdetail("Policy \"%s\" is log_only: the call is let through.", guards[i].policy)));
+	}
+	return s.data;
+}
+
+/* (session_id uuid, tool_name text, params jsonb) -> text */
+Datum
+aidb_authorize_tool_call(PG_FUNCTION_ARGS)
+{
+	AidbGuard  *guards;
+	const char *params = "{}";
+	int			n;
+
+	aidb_refuse_inside_tool_call("authorize_tool_call");
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("session_id and tool_name must not be null")));
+	if (!PG_ARGISNULL(2))
+	{
+		Jsonb	   *given = PG_GETARG_JSONB_P(2);
+
+		params = JsonbToCString(NULL, &given->root, VARSIZE(given));
+	}
+	guards = aidb_guard_session(DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0))), GetUserId(),
+								text_to_cstring(PG_GETARG_TEXT_PP(1)), params, aidb_function_owner(fcinfo->flinfo->fn_oid), &n);
+	PG_RETURN_TEXT_P(cstring_to_text(states_of(guards, n)));
+}
+
