@@ -9,6 +9,13 @@ int aidb_go_request(uint32_t kind, uint64_t run, uint32_t seq, const void *body,
 AidbMsg *aidb_go_next(void);
 
 static void *aidb_msg_data(AidbMsg *m) { return m->data; }
+
+#ifdef __GLIBC__
+#include <malloc.h>
+static int trim_heap(void) { return malloc_trim(0); }
+#else
+static int trim_heap(void) { return 0; }
+#endif
 */
 import "C"
 
@@ -47,6 +54,19 @@ func nextMessage() (seam.Message, bool) {
 	}, true
 }
 
-// wakeUps is the eventfd that the main thread writes to when it has queued something. It is non-blocking, so the
-// runtime's poller waits for it and no thread is held.
-func wakeUps() *os.File { return os.NewFile(uintptr(C.aidb_go_fd()), "aidb wake-ups") }
+// trimHeap gives back what C has freed, where the C library keeps it (see keep_heap in go_load.c).
+func trimHeap() { _ = C.trim_heap() }
+
+// onWakeUp calls f now and whenever the main thread has queued something, for the life of the process. The runtime's
+// poller waits for the eventfd, so no thread is held. Nothing is ever read from it: the poller reports every write, and
+// one that comes while f runs is kept for when it returns.
+func onWakeUp(f func()) error {
+	wake, err := os.NewFile(uintptr(C.aidb_go_fd()), "aidb wake-ups").SyscallConn()
+	if err != nil {
+		return err
+	}
+	return wake.Read(func(uintptr) bool {
+		f()
+		return false
+	})
+}

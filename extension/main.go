@@ -26,7 +26,7 @@ func init() {
 	runtime.GOMAXPROCS(1)
 	// The heap is small; collecting it half as often costs a few megabytes until the session is idle.
 	debug.SetGCPercent(200)
-	l := &library{ended: make(chan struct{}, 1)}
+	l := &library{ended: make(chan struct{}, 1), more: make(chan func())}
 	l.wiring = newWiring()
 	l.runs = spi.NewRuns(sendRequest, l.spawn, l.wiring.handle, l.configure)
 	safego.Go(&l.group, "dispatcher", l.dispatch)
@@ -38,16 +38,28 @@ type library struct {
 	wiring *wiring
 	runs   *spi.Runs
 	active atomic.Int64
+	more   chan func() // work for a goroutine that is idle
 	ended  chan struct{}
 }
 
-// spawn runs f in a goroutine of its own.
+// spawn runs f in a goroutine of its own: in one that has ended its work, if there is one, because its stack has grown to
+// what a run needs already.
 func (l *library) spawn(name string, f func()) {
 	l.active.Add(1)
-	safego.Go(&l.group, name, func() {
+	work := func() {
 		defer l.finished()
 		f()
-	})
+	}
+	select {
+	case l.more <- work:
+	default:
+		safego.Go(&l.group, name, func() {
+			for {
+				work()
+				work = <-l.more
+			}
+		})
+	}
 }
 
 func (l *library) finished() {
@@ -60,25 +72,20 @@ func (l *library) finished() {
 
 // dispatch hands out the messages of the main thread for the life of the process.
 func (l *library) dispatch() {
-	wake := wakeUps()
 	var ready seam.Writer
 	for function, statement := range prefetch {
 		ready.Text(function)
 		ready.Text(statement)
 	}
 	_ = sendRequest(seam.ReqReady, 0, 0, ready.Body()) // without it the main thread reports that Go did not start
-	var count [8]byte
-	for {
-		if _, err := wake.Read(count[:]); err != nil {
-			return
-		}
+	_ = onWakeUp(func() {                              // it never returns but for an eventfd that was closed
 		for m, ok := nextMessage(); ok; m, ok = nextMessage() {
 			// A message that cannot be handled must not end this loop: every later run would wait for ever.
 			if err := safego.Call("dispatcher", func() { l.runs.Deliver(m) }); err != nil {
 				_ = sendRequest(seam.ReqFail, m.Run, 0, spi.FailBody(err))
 			}
 		}
-	}
+	})
 }
 
 // idleBeforeReturn is how long a session must have had no run before its spare memory goes back to the system.
@@ -100,6 +107,7 @@ func (l *library) giveMemoryBack() {
 		if l.active.Load() == 0 {
 			l.wiring.closeIdle()
 			debug.FreeOSMemory()
+			trimHeap()
 		}
 	}
 }

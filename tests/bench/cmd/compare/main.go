@@ -7,7 +7,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +15,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 
 	"aidb/tests/bench/measure"
 	"aidb/tests/bench/mock"
@@ -41,7 +42,7 @@ var trials = []trial{
 
 func main() {
 	quick := flag.Bool("quick", false, "a quarter of the conversations")
-	repeat := flag.Int("repeat", 3, "how often each program runs each case; the table has the median run of each")
+	repeat := flag.Int("repeat", 3, "how often each program runs each case; a cell is the median of that many")
 	flag.Parse()
 	if err := run(context.Background(), *quick, *repeat); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -61,7 +62,9 @@ func run(ctx context.Context, quick bool, repeat int) error {
 	}
 	defer stop()
 
-	fmt.Println("One conversation: prompt, rounds-1 queries, answer; everything logged. Milliseconds; CPU is client + server.")
+	fmt.Printf("One conversation: prompt, rounds-1 queries, answer; everything logged. Milliseconds; CPU is client + server.\n"+
+		"A cell is the median of %d runs, a ratio the median of those of runs beside each other. %s.\n\n", repeat, load())
+	defer func() { fmt.Printf("\nAt the end: %s.\n", load()) }()
 	fmt.Printf("%-6s %6s %5s %8s | %8s %8s %8s | %8s %8s %8s | %7s %7s\n", "fsync", "rounds", "conc", "history",
 		"floor", "p99", "CPU", "aidb", "p99", "CPU", "ratio", "CPU")
 	for _, durable := range []bool{true, false} {
@@ -150,20 +153,50 @@ func compare(ctx context.Context, c *cluster.Cluster, programs string, env []str
 			results[name] = append(results[name], r)
 		}
 	}
-	floor, aidb := middle(results["floor"]), middle(results["aidb"])
 	fsync := "off"
 	if t.durable {
 		fsync = "on"
 	}
+	floor, aidb := results["floor"], results["aidb"]
 	fmt.Printf("%-6s %6d %5d %8d | %8.2f %8.2f %8.2f | %8.2f %8.2f %8.2f | %7.2f %7.2f\n", fsync, t.rounds, t.conc, t.history,
-		floor.Median, floor.P99, cpu(floor), aidb.Median, aidb.P99, cpu(aidb), aidb.Median/floor.Median, cpu(aidb)/cpu(floor))
+		middle(floor, took), middle(floor, slowest), middle(floor, cpu), middle(aidb, took), middle(aidb, slowest), middle(aidb, cpu),
+		ratio(aidb, floor, took), ratio(aidb, floor, cpu))
 	return nil
 }
 
-func cpu(r measure.Result) float64 { return r.ClientCPU + r.ServerCPU }
+func took(r measure.Result) float64    { return r.Median }
+func slowest(r measure.Result) float64 { return r.P99 }
+func cpu(r measure.Result) float64     { return r.ClientCPU + r.ServerCPU }
 
-// middle is the run with the median time.
-func middle(runs []measure.Result) measure.Result {
-	slices.SortFunc(runs, func(a, b measure.Result) int { return cmp.Compare(a.Median, b.Median) })
-	return runs[len(runs)/2]
+// middle is the median of a figure. Each figure has its own: autovacuum, say, falls on one run and not on all.
+func middle(runs []measure.Result, figure func(measure.Result) float64) float64 {
+	list := make([]float64, len(runs))
+	for i, r := range runs {
+		list[i] = figure(r)
+	}
+	return median(list)
+}
+
+// ratio is the median of the ratios of runs that were made one after the other.
+func ratio(a, b []measure.Result, figure func(measure.Result) float64) float64 {
+	list := make([]float64, len(a))
+	for i := range a {
+		list[i] = figure(a[i]) / figure(b[i])
+	}
+	return median(list)
+}
+
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// load says how busy the machine is: beside other work every figure is too high.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "Load average unknown"
+	}
+	one, _, _ := strings.Cut(string(text), " ")
+	return fmt.Sprintf("Load average %s on %d processors", one, runtime.NumCPU())
 }

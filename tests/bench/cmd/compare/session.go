@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,30 +59,47 @@ func ask(ctx context.Context, conn *pgx.Conn) (time.Duration, error) {
 }
 
 func firstCalls(ctx context.Context, c *cluster.Cluster) error {
-	var first, second []time.Duration
+	var first, firstCPU, second, secondCPU []float64
 	for range fresh {
 		conn, err := c.Connect(ctx, "first_call", "postgres")
 		if err != nil {
 			return err
 		}
+		pid := int(conn.PgConn().PID())
+		begin := cpuTime(pid)
 		one, err := ask(ctx, conn)
 		if err != nil {
 			return err
 		}
+		middle := cpuTime(pid)
 		two, err := ask(ctx, conn)
 		if err != nil {
 			return err
 		}
-		first, second = append(first, one), append(second, two)
+		first, second = append(first, ms(one)), append(second, ms(two))
+		firstCPU, secondCPU = append(firstCPU, ms(middle-begin)), append(secondCPU, ms(cpuTime(pid)-middle))
 		if err := conn.Close(ctx); err != nil {
 			return err
 		}
 	}
-	slices.Sort(first)
-	slices.Sort(second)
-	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	fmt.Printf("\nFirst call in a fresh backend: median %.1f ms, max %.1f ms (the second: median %.1f ms)\n", ms(first[fresh/2]), ms(first[fresh-1]), ms(second[fresh/2]))
+	fmt.Printf("\nFirst call in a fresh backend, milliseconds: fastest %.1f, median %.1f, slowest %.1f; CPU %.1f to %.1f, median %.1f (the second: median %.1f, CPU %.1f)\n",
+		slices.Min(first), median(first), slices.Max(first), slices.Min(firstCPU), slices.Max(firstCPU), median(firstCPU), median(second), median(secondCPU))
 	return nil
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// cpuTime is the CPU time of all threads of a process, 0 where the system does not tell.
+func cpuTime(pid int) (total time.Duration) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, t := range threads {
+		if text, err := os.ReadFile(t); err == nil {
+			nanoseconds, _, _ := strings.Cut(string(text), " ")
+			n, _ := strconv.ParseInt(nanoseconds, 10, 64)
+			total += time.Duration(n)
+		}
+	}
+	return total
 }
 
 // memory compares backends that have used an agent, idle again, with backends that have run plain queries.
@@ -106,10 +124,8 @@ func memory(ctx context.Context, c *cluster.Cluster) error {
 		}
 		plain, agents = append(plain, before), append(agents, settled(int(conn.PgConn().PID())))
 	}
-	slices.Sort(plain)
-	slices.Sort(agents)
 	fmt.Printf("Private memory of an idle backend: %.1f MB after plain queries, %.1f MB after %d conversations (median of %d): +%.1f MB\n",
-		plain[used/2], agents[used/2], calls, used, agents[used/2]-plain[used/2])
+		median(plain), median(agents), calls, used, median(agents)-median(plain))
 	return nil
 }
 
