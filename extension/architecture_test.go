@@ -42,13 +42,14 @@ var layers = []layer{
 	// What adapters stand on: one technical matter each, nothing of agents.
 	{name: "safego", packages: []string{"safego"}, may: []string{"fault"}, pure: true, modules: []string{}},
 	{name: "seam", packages: []string{"seam"}, may: []string{"fault"}, pure: true, modules: []string{}},
-	{name: "outside", packages: []string{"egress", "secretfile"}, may: []string{"fault", "safego"}},
+	{name: "smallfile", packages: []string{"smallfile"}, pure: true, modules: []string{}},
+	{name: "outside", packages: []string{"egress", "secretfile"}, may: []string{"fault", "safego", "smallfile"}},
 	{name: "spi", packages: []string{"spi"}, may: []string{"fault", "leaves", "seam", "safego"}, pure: true},
 
 	{name: "postgres adapters", packages: []string{"pgstore", "pgtool"},
 		may: []string{"fault", "leaves", "core", "agent", "spi"}, pure: true},
 	{name: "network adapters", packages: []string{"model/", "mcp", "telemetry"},
-		may: []string{"fault", "leaves", "core", "agent", "outside", "safego"}},
+		may: []string{"fault", "leaves", "core", "agent", "outside", "safego", "smallfile"}},
 
 	{name: "testkit", packages: []string{"testkit"}, may: []string{"fault", "leaves", "core", "agent"}, pure: true},
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/smallfile"
 )
 
 // maxSize bounds a secret file; a key is far shorter.
@@ -40,11 +41,7 @@ func Read(path string) (string, error) {
 }
 
 func readFile(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil || info.Size() > maxSize || !info.Mode().IsRegular() {
-		return "", unreadable(path)
-	}
-	b, err := os.ReadFile(path)
+	b, err := smallfile.Read(path, maxSize)
 	if err != nil {
 		return "", unreadable(path)
 	}

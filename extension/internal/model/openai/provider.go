@@ -14,6 +14,7 @@ import (
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/egress"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/smallfile"
 )
 
 // DefaultMaxBody bounds a request's and a response's body when the options do not.
@@ -220,6 +221,9 @@ func (p *Provider) clientFor(t *tlsConfig) (*http.Client, error) {
 	return c, nil
 }
 
+// maxCertificates bounds a file of certificates; all that a distribution trusts are a quarter of it.
+const maxCertificates = 1 << 20
+
 // trusted returns the system's certificates with those of the files, nil for the system's alone. The error does
 // not say why a file could not be read: its path is the caller's choice, its existence not the caller's business.
 func trusted(files ...string) (*x509.CertPool, error) {
@@ -234,7 +238,7 @@ func trusted(files ...string) (*x509.CertPool, error) {
 				pool = x509.NewCertPool()
 			}
 		}
-		pem, err := os.ReadFile(file)
+		pem, err := smallfile.Read(file, maxCertificates)
 		if err != nil || !pool.AppendCertsFromPEM(pem) {
 			return nil, fault.New(fault.InvalidArgument, "no certificate could be read from %s", fault.Name(file))
 		}

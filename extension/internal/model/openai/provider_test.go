@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,8 +67,13 @@ func TestOpen_TLS(t *testing.T) {
 	p := NewProvider(Options{})
 	_, err = p.Open(agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"x","tls_config":{"insecure_skip_verify":true}}`)}, Credentials{})
 	require.ErrorContains(t, err, "insecure_skip_verify is not allowed")
-	_, err = p.Open(agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"x","tls_config":{"ca_path":"/no/such/file"}}`)}, Credentials{})
-	require.ErrorContains(t, err, "no certificate could be read from '/no/such/file'")
+	// Any user may name a file: neither a pipe nor an endless device may hold the session up.
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, file := range []string{"/no/such/file", "/dev/zero", pipe} {
+		_, err = p.Open(agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"x","tls_config":{"ca_path":"` + file + `"}}`)}, Credentials{})
+		require.ErrorContains(t, err, "no certificate could be read from '"+file+"'")
+	}
 
 	_, err = open(t, Options{AllowInsecureTLS: true}, s.URL, `,"tls_config":{"insecure_skip_verify":true}`, Credentials{}).Complete(t.Context(), ask)
 	require.NoError(t, err)
