@@ -46,7 +46,8 @@ typedef struct AidbReader
 } AidbReader;
 
 extern void aidb_fields_begin(StringInfo buf);
-extern void aidb_fields_put(StringInfo buf, const char *bytes, int len);	/* NULL bytes = NULL field */
+extern void aidb_fields_put(StringInfo buf, const char *text, int len); /* NULL text = NULL field */
+extern void aidb_fields_raw(StringInfo buf, const char *bytes, int len); /* no text: never converted */
 extern void aidb_fields_text(StringInfo buf, const char *text);
 extern void aidb_fields_int(StringInfo buf, int64 value);
 extern void aidb_fields_bool(StringInfo buf, bool value);

@@ -108,7 +108,7 @@ send_start(AidbBridge *b, const char *function, int nargs, char **args)
 	aidb_fields_bool(&buf, superuser());
 	aidb_fields_bool(&buf, RecoveryInProgress());
 	aidb_fields_bool(&buf, XactReadOnly);
-	aidb_fields_put(&buf, statement ? rows.data : NULL, statement ? rows.len : 0);
+	aidb_fields_raw(&buf, statement ? rows.data : NULL, statement ? rows.len : 0);
 	for (int i = 0; i < nargs; i++)
 		aidb_fields_text(&buf, args[i]);
 	send_message(b, &b->commands, AIDB_CMD_START, run.id, 0, &buf);

@@ -12,7 +12,7 @@ VALUES
      'Runs one read-only SQL query (SELECT, VALUES, TABLE, SHOW or EXPLAIN) and returns its rows as a JSON array of objects. Large results are cut and marked as truncated: aggregate, filter or LIMIT in the query. Give every output column its own name.',
      '[{"name": "query", "type": "text", "description": "The query, one statement.", "required": true}]'::jsonb),
     ('execute_sql', 'aidb.execute_sql(text)', false,
-     'Executes one SQL statement that may change data (INSERT, UPDATE, DELETE, MERGE, CALL, DO …). Returns the rows of a statement that returns rows, else the number of rows affected. For reading use run_sql_query.',
+     'Executes one SQL statement that may change data (INSERT, UPDATE, DELETE, MERGE, CALL, DO ...). Returns the rows of a statement that returns rows, else the number of rows affected. For reading use run_sql_query.',
      '[{"name": "statement", "type": "text", "description": "The statement, exactly one.", "required": true}]'::jsonb),
     ('catalog_list_schemas', 'aidb.catalog_list_schemas(boolean)', true,
      'Lists the schemas of this database that can be used, with their comments. Start here in an unknown database. At most 200 rows; truncated is true when there are more.',

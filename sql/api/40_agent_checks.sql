@@ -14,7 +14,7 @@ REVOKE ALL ON FUNCTION aidb_internal.is_blank(text) FROM PUBLIC;
 CREATE OR REPLACE FUNCTION aidb_internal.quoted(name text)
 RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$ SELECT '''' || CASE WHEN length($1) > 200 THEN left($1, 200) || '…' ELSE coalesce($1, '') END || '''' $$;
+AS $$ SELECT '''' || CASE WHEN length($1) > 200 THEN left($1, 200) || '...' ELSE coalesce($1, '') END || '''' $$;
 COMMENT ON FUNCTION aidb_internal.quoted(text) IS
     'A name between single quotes, cut to 200 characters.';
 REVOKE ALL ON FUNCTION aidb_internal.quoted(text) FROM PUBLIC;

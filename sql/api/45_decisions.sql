@@ -9,7 +9,7 @@ WHERE (d.caller = CURRENT_USER
        AND d.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'));
 COMMENT ON VIEW aidb.decisions IS
-    'What agents were allowed and denied: one row for each tool call that reached the database or was stopped before it (interaction_point sql_exec) each model that was used (model_call) and each call that an agent delegated to another (delegation; object is the delegate, role what its tools run as). role is what it ran as, principal and caller who asked. denial_reason is role_not_found, not_role_member, engine_privilege_denied, escalation_blocked, pre_execution_rejected, egress_denied, delegation_depth or purpose_refused. A refusal''s text ends in [decision_id=…], which is found here. Rows of one''s own calls; aidb_auditor sees all.';
+    'What agents were allowed and denied: one row for each tool call that reached the database or was stopped before it (interaction_point sql_exec) each model that was used (model_call) and each call that an agent delegated to another (delegation; object is the delegate, role what its tools run as). role is what it ran as, principal and caller who asked. denial_reason is role_not_found, not_role_member, engine_privilege_denied, escalation_blocked, pre_execution_rejected, egress_denied, delegation_depth or purpose_refused. A refusal''s text ends in [decision_id=...], which is found here. Rows of one''s own calls; aidb_auditor sees all.';
 REVOKE ALL ON aidb.decisions FROM PUBLIC;
 GRANT SELECT ON aidb.decisions TO aidb_users, aidb_auditor;
 

@@ -14,7 +14,7 @@ BEGIN
     IF jsonb_typeof(credentials) <> 'object'
        OR (SELECT count(*) FROM jsonb_object_keys(CASE jsonb_typeof(credentials) WHEN 'object' THEN credentials ELSE '{}' END)) <> 1
        OR NOT credentials ?| ARRAY['api_key', 'basic_auth'] THEN
-        RAISE EXCEPTION 'credentials must be {"api_key": …} or {"basic_auth": …}' USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'credentials must be {"api_key": ...} or {"basic_auth": ...}' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF jsonb_typeof(coalesce(credentials -> 'api_key', credentials -> 'basic_auth')) <> 'string' THEN
         RAISE EXCEPTION 'the secret in credentials must be text' USING ERRCODE = 'invalid_parameter_value';

@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION aidb_internal.placeholders(sql text, OUT source text,
 LANGUAGE c STABLE STRICT
 AS 'MODULE_PATHNAME', 'aidb_placeholders';
 COMMENT ON FUNCTION aidb_internal.placeholders(text) IS
-    'Finds ${name} outside literals, quoted identifiers and comments. source: the text without its tail; statement: with $1, $2, …; names: by number; ignored: names that stand inside a literal or a comment.';
+    'Finds ${name} outside literals, quoted identifiers and comments. source: the text without its tail; statement: with $1, $2, ...; names: by number; ignored: names that stand inside a literal or a comment.';
 REVOKE ALL ON FUNCTION aidb_internal.placeholders(text) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb_internal.check_tool_statement(statement text, types text[], read_only boolean)

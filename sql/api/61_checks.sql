@@ -55,7 +55,7 @@ BEGIN ATOMIC
         ) o
         WHERE NOT r.rolsuper
         UNION ALL
-        SELECT 3, 'warning', format('may put triggers on %s tables of others', count(*)), format('REVOKE TRIGGER ON … FROM %I;', (SELECT q.rolname FROM r q))
+        SELECT 3, 'warning', format('may put triggers on %s tables of others', count(*)), format('REVOKE TRIGGER ON ... FROM %I;', (SELECT q.rolname FROM r q))
         FROM r, pg_class c
         WHERE c.relkind IN ('r', 'p', 'v', 'f') AND c.relowner <> r.oid AND NOT r.rolsuper
           AND c.relnamespace NOT IN (SELECT n.oid FROM pg_namespace n WHERE n.nspname ~ '^pg_' OR n.nspname = 'information_schema')
@@ -121,7 +121,7 @@ BEGIN ATOMIC
         WHERE NOT (p.allow_elevated AND c.severity = 'error' AND p.role_now IS NOT NULL)
         UNION ALL
         SELECT 3, 'warning', NULL, NULL, format('role %I has no members: only superusers may call agents with this purpose', p.role),
-               format('GRANT %I TO …;', p.role)
+               format('GRANT %I TO ...;', p.role)
         FROM p WHERE p.role_now IS NOT NULL AND NOT EXISTS (SELECT FROM pg_auth_members m WHERE m.roleid = p.role_now)
         UNION ALL
         SELECT 4, 'notice', NULL, NULL, 'no agent has this purpose', NULL
@@ -134,7 +134,7 @@ BEGIN ATOMIC
         JOIN aidb_internal.native_tools t ON t.name = ANY (a.tools) AND t.name <> 'sleep'
         WHERE p.role_now IS NOT NULL AND NOT has_function_privilege(p.role_now, t.function::regprocedure, 'EXECUTE')
         UNION ALL
-        SELECT 5, 'error', a.name, u.name, format('tool %s does not exist', u.name), format('Remove it with aidb.update_agent(%L, tools => …).', a.name)
+        SELECT 5, 'error', a.name, u.name, format('tool %s does not exist', u.name), format('Remove it with aidb.update_agent(%L, tools => ...).', a.name)
         FROM p
         JOIN aidb_internal.agents a ON a.purpose = p.name
         CROSS JOIN LATERAL unnest(a.tools) AS u (name)

@@ -36,6 +36,6 @@ CREATE TABLE aidb_internal.model_credentials (
     CONSTRAINT model_credentials_model_fkey FOREIGN KEY (model) REFERENCES aidb_internal.models (name) ON DELETE CASCADE
 );
 COMMENT ON TABLE aidb_internal.model_credentials IS
-    'Secrets given to aidb.create_model, as {"api_key": …} or {"basic_auth": …}. Readable by superusers only, returned by no function or view, and not part of a dump. Prefer credentials_env or credentials_k8s_secret, which keep the secret out of the database.';
+    'Secrets given to aidb.create_model, as {"api_key": ...} or {"basic_auth": ...}. Readable by superusers only, returned by no function or view, and not part of a dump. Prefer credentials_env or credentials_k8s_secret, which keep the secret out of the database.';
 REVOKE ALL ON aidb_internal.model_credentials FROM PUBLIC;
 

@@ -29,7 +29,7 @@ CREATE TABLE aidb_internal.sql_tools (
 COMMENT ON TABLE aidb_internal.sql_tools IS
     'Registered SQL tools. Read it through aidb.sql_tool_registry; write it through aidb.create_sql_tool, update_sql_tool and delete_tool.';
 COMMENT ON COLUMN aidb_internal.sql_tools.query_text IS 'As registered, with ${name}.';
-COMMENT ON COLUMN aidb_internal.sql_tools.statement IS 'The same with $1, $2, …: one for each parameter, in the order of params.';
+COMMENT ON COLUMN aidb_internal.sql_tools.statement IS 'The same with $1, $2, ...: one for each parameter, in the order of params.';
 COMMENT ON COLUMN aidb_internal.sql_tools.types IS 'The parameters'' types, schema-qualified, so that they do not depend on a search_path.';
 COMMENT ON COLUMN aidb_internal.sql_tools.params IS 'Array of {name, type, description, required, default, enum, base, labels}; see aidb_internal.tool_type for the last two.';
 REVOKE ALL ON aidb_internal.sql_tools FROM PUBLIC;
