@@ -167,6 +167,8 @@ struct AidbToolScope
 	Oid			role;
 	bool		read_only;
 	volatile sig_atomic_t deadline_hit;
+	char		cancelled[256]; /* what the user's cancel said, if there was one */
+	MemoryContext memory;		/* of the caller */
 	int64		logged;			/* bytes that it made procedures log */
 };
 
@@ -217,6 +219,10 @@ extern void aidb_check_looking(Oid fn);
 extern bool aidb_function_is_denied(HeapTuple proc);
 extern bool aidb_function_is_harmless(HeapTuple proc);
 extern bool aidb_function_numbers(HeapTuple proc);
+
+/* --- rights.c: code of the role under the rights of another ------------------ */
+extern void aidb_install_rights(void);
+extern void aidb_check_rights(Oid fn);
 
 /* --- plpgsql.c: PL/pgSQL while a tool call is on ----------------------------- */
 extern bool aidb_plpgsql_ran;	/* since the plan cache was last reset */

@@ -264,7 +264,10 @@ filter_object_access(ObjectAccessType access, Oid classId, Oid objectId, int sub
 	if (access != OAT_FUNCTION_EXECUTE)
 		return;
 	if (aidb_tool_scope)
+	{
 		aidb_check_function(objectId, aidb_tool_scope->read_only);
+		aidb_check_rights(objectId);
+	}
 	if (aidb_looking)
 		aidb_check_looking(objectId);
 }
@@ -275,8 +278,23 @@ filter_object_access(ObjectAccessType access, Oid classId, Oid objectId, int sub
  * To estimate how many rows a condition keeps, the planner calls its operator
  * with values of the statistics, and no hook sees that call: an operator of the
  * role's own over pg_try_advisory_lock() takes locks at EXPLAIN.  So operators
- * that users made are looked at before statistics are.
+ * that users made are looked at before statistics are; with them those that the
+ * estimators call in their place, the negator (of <> and the like) and the
+ * commutator (for a constant on the left), and the ones of these.
  */
+static void
+check_operator(Oid operator, int steps)
+{
+	if (operator < FirstNormalObjectId)
+		return;
+	aidb_check_function(get_opcode(operator), aidb_tool_scope->read_only);
+	if (steps > 0)
+	{
+		check_operator(get_negator(operator), steps - 1);
+		check_operator(get_commutator(operator), steps - 1);
+	}
+}
+
 static bool
 check_operators(Node *node, void *context)
 {
@@ -288,8 +306,7 @@ check_operators(Node *node, void *context)
 		operator = ((OpExpr *) node)->opno;
 	else if (IsA(node, ScalarArrayOpExpr))
 		operator = ((ScalarArrayOpExpr *) node)->opno;
-	if (operator >= FirstNormalObjectId)
-		aidb_check_function(get_opcode(operator), aidb_tool_scope->read_only);
+	check_operator(operator, 2);
 	/* a subquery of FROM or WITH is planned, and comes here, itself */
 	if (IsA(node, Query))
 		return query_tree_walker((Query *) node, check_operators, context,
@@ -310,7 +327,14 @@ static void
 filter_relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 {
 	if (aidb_tool_scope && rel->reloptkind == RELOPT_BASEREL)
+	{
+		ListCell   *lc;
+
 		check_operators_of(root);
+		/* the conditions of partial indexes are estimated too */
+		foreach(lc, rel->indexlist)
+			(void) check_operators((Node *) lfirst_node(IndexOptInfo, lc)->indpred, NULL);
+	}
 	if (next_relation_info)
 		next_relation_info(root, relation, inhparent, rel);
 }
@@ -337,6 +361,7 @@ aidb_install_filters(void)
 	get_relation_info_hook = filter_relation_info;
 	next_relation_stats = get_relation_stats_hook;
 	get_relation_stats_hook = filter_relation_stats;
+	aidb_install_rights();
 	aidb_install_plpgsql_plugin();
 	aidb_install_log_filter();
 }

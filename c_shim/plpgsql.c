@@ -56,7 +56,12 @@ plugin_func_setup(PLpgSQL_execstate *estate, PLpgSQL_function *func)
 {
 	aidb_plpgsql_ran = true;
 	if (aidb_tool_scope)
+	{
+		/* triggers of PL/pgSQL reach no other hook */
+		if (OidIsValid(func->fn_oid))
+			aidb_check_rights(func->fn_oid);
 		remember_function(func);
+	}
 	if (next_plugin)
 	{
 		/* PL/pgSQL fills its callbacks into the plugin that it finds: hand them on */
@@ -89,7 +94,7 @@ plugin_func_end(PLpgSQL_execstate *estate, PLpgSQL_function *func)
 /*
  * A handler WHEN query_canceled in a loop swallows every cancellation.  Each
  * statement is reported here before its block's handler is set up, so the
- * deadline ends the loop all the same.
+ * deadline, and the user's cancel, end the loop all the same.
  */
 static void
 plugin_stmt_beg(PLpgSQL_execstate *estate, PLpgSQL_stmt *stmt)
@@ -98,6 +103,10 @@ plugin_stmt_beg(PLpgSQL_execstate *estate, PLpgSQL_stmt *stmt)
 		ereport(ERROR,
 				(errcode(ERRCODE_QUERY_CANCELED),
 				 errmsg("canceling statement: the tool call's time is over")));
+	if (aidb_tool_scope && aidb_tool_scope->cancelled[0])
+		ereport(ERROR,
+				(errcode(ERRCODE_QUERY_CANCELED),
+				 errmsg_internal("%s", aidb_tool_scope->cancelled)));
 	if (next_plugin && next_plugin->stmt_beg)
 		next_plugin->stmt_beg(estate, stmt);
 }

@@ -95,6 +95,40 @@ stop_deadline(void)
 		QueryCancelPending = false; /* it was ours, and it has been answered */
 }
 
+/* --- tool scope: the user's cancel ------------------------------------------- */
+
+/*
+ * A handler WHEN query_canceled in the tool's SQL would swallow the user's
+ * Ctrl-C or statement_timeout, which comes once.  This sees every error as it is
+ * raised, before any handler does, and remembers that one.
+ */
+static void
+note_cancel(void *arg)
+{
+	AidbToolScope *s = arg;
+	MemoryContext old;
+	ErrorData  *e;
+
+	if (geterrcode() != ERRCODE_QUERY_CANCELED || deadline_passed || s->cancelled[0])
+		return;
+	old = MemoryContextSwitchTo(s->memory); /* an error is not copied in its own */
+	e = CopyErrorData();
+	/* a RAISE of the same code is no cancel */
+	if (e->elevel == ERROR && e->funcname && strcmp(e->funcname, "ProcessInterrupts") == 0)
+		strlcpy(s->cancelled, e->message ? e->message : "canceling statement due to user request", sizeof(s->cancelled));
+	FreeErrorData(e);
+	MemoryContextSwitchTo(old);
+}
+
+static void
+check_not_cancelled(AidbToolScope *s)
+{
+	if (s->cancelled[0])
+		ereport(ERROR,
+				(errcode(ERRCODE_QUERY_CANCELED),
+				 errmsg_internal("%s", s->cancelled)));
+}
+
 /* --- tool scope: enter, execute, leave --------------------------------------- */
 
 /* Nothing that a read-only call did may stay, whatever the filters missed. */
@@ -133,7 +167,8 @@ aidb_run_tool(AidbToolCall *call)
 {
 	MemoryContext outer = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
-	AidbToolScope scope = {.call = call,.read_only = call->read_only};
+	AidbToolScope scope = {.call = call,.read_only = call->read_only,.memory = outer};
+	ErrorContextCallback watch = {.callback = note_cancel,.arg = &scope};
 	AidbPortals portals = {0};
 	Oid			user,
 				temp_schema,
@@ -157,7 +192,7 @@ aidb_run_tool(AidbToolCall *call)
 		/* 2. the caller's cursors */
 		aidb_freeze_portals(&portals);
 		/* GET DIAGNOSTICS PG_CONTEXT shows the caller's statements, with what stands in them */
-		error_context_stack = NULL;
+		error_context_stack = &watch;
 
 		/*
 		 * 3. PL/pgSQL checks EXECUTE on what its simple expressions call once
@@ -198,6 +233,7 @@ aidb_run_tool(AidbToolCall *call)
 		start_deadline(call->timeout_ms);
 		aidb_tool_execute(call);
 		stop_deadline();
+		check_not_cancelled(&scope);
 
 		if (!call->read_only)	/* else the rollback drops them */
 			aidb_drop_new_portals(&portals);
@@ -236,8 +272,15 @@ aidb_run_tool(AidbToolCall *call)
 		CurrentResourceOwner = owner;
 		aidb_thaw_portals(&portals);
 		aidb_plpgsql_forget();
-		/* the user's cancel ends the whole run; a RAISE of the same code must not */
-		if (e->sqlerrcode == ERRCODE_QUERY_CANCELED && !deadline_passed &&
+		/* the user's cancel ends the whole run, whatever the tool made of it; a RAISE of the same code must not */
+		if (scope.cancelled[0])
+		{
+			e->sqlerrcode = ERRCODE_QUERY_CANCELED;
+			e->message = pstrdup(scope.cancelled);
+			e->detail = e->hint = NULL;
+			deadline_passed = false;
+		}
+		else if (e->sqlerrcode == ERRCODE_QUERY_CANCELED && !deadline_passed &&
 			(e->funcname == NULL || strcmp(e->funcname, "ProcessInterrupts") != 0))
 			e->sqlerrcode = ERRCODE_RAISE_EXCEPTION;
 		if (deadline_passed && e->sqlerrcode == ERRCODE_QUERY_CANCELED)
