@@ -31,10 +31,7 @@ from_utf8(const char *text, int len)
 	Size		room = (Size) len * MAX_CONVERSION_GROWTH + 1;
 
 	if (!OidIsValid(proc))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("default conversion function for encoding \"%s\" to \"%s\" does not exist",
-						pg_encoding_to_char(PG_UTF8), pg_encoding_to_char(encoding))));
+		elog(ERROR, "no conversion from UTF8 to %s", pg_encoding_to_char(encoding));
 	piece = MemoryContextAllocHuge(CurrentMemoryContext, room);
 	initStringInfo(&out);
 	for (const char *at = text; at < text + len;)
