@@ -1,7 +1,8 @@
 -- class: resource
 -- caller: member
 -- mode: readonly
--- time: 3s
+-- time: 60s
+-- limit: 600
 -- must: large values and wide rows are cut and marked, and what is too large to cut is refused
 -- attacks:
 SELECT repeat('x', 50000000) AS v
