@@ -144,7 +144,7 @@ run_tool(AidbReader *r, StringInfo reply, Oid owner)
 	aidb_fields_bool(reply, call.truncated);
 	aidb_fields_int(reply, (int64) call.affected);
 	aidb_fields_int(reply, call.nrows);
-	aidb_fields_put(reply, call.rows->data, call.rows->len);
+	aidb_fields_raw(reply, call.rows->data, call.rows->len);
 	for (int i = 0; i < call.nguards; i++)
 	{
 		aidb_fields_text(reply, call.guards[i].from);
