@@ -46,10 +46,13 @@ var layers = []layer{
 	{name: "outside", packages: []string{"egress", "secretfile"}, may: []string{"fault", "safego", "smallfile"}},
 	{name: "spi", packages: []string{"spi"}, may: []string{"fault", "leaves", "seam", "safego"}, pure: true},
 
+	// What the models' adapters share: everything about HTTP that is the same whoever answers.
+	{name: "wire", packages: []string{"wire"}, may: []string{"fault", "leaves", "agent", "outside", "safego", "smallfile"}},
+
 	{name: "postgres adapters", packages: []string{"pgstore", "pgtool"},
 		may: []string{"fault", "leaves", "core", "agent", "spi"}, pure: true},
 	{name: "network adapters", packages: []string{"model/", "mcp", "telemetry"},
-		may: []string{"fault", "leaves", "core", "agent", "outside", "safego", "smallfile"}},
+		may: []string{"fault", "leaves", "core", "agent", "outside", "wire", "safego", "smallfile"}},
 
 	{name: "testkit", packages: []string{"testkit"}, may: []string{"fault", "leaves", "core", "agent"}, pure: true},
 }

@@ -10,10 +10,10 @@ import (
 	"aidb/extension/internal/decision"
 	"aidb/extension/internal/egress"
 	"aidb/extension/internal/fault"
-	"aidb/extension/internal/model/openai"
 	"aidb/extension/internal/pgstore"
 	"aidb/extension/internal/secretfile"
 	"aidb/extension/internal/spi"
+	"aidb/extension/internal/wire"
 )
 
 // models opens registered models: it finds the provider and the secret. A secret is looked up each time, never kept.
@@ -47,7 +47,7 @@ func (m *models) open(ctx context.Context, ref agent.ModelRef) (agent.Model, err
 		if err != nil {
 			return nil, err
 		}
-		return m.wiring.openai.Open(ref, credentials)
+		return m.wiring.openai.Open(ref, credentials, nil)
 	}
 	return nil, fault.New(fault.Unsupported, "Model provider with name %q not found", ref.Provider)
 }
@@ -101,26 +101,26 @@ func overlay(config, options json.RawMessage) (json.RawMessage, error) {
 }
 
 // credentials reads a model's secret from where it is.
-func (m *models) credentials(ctx context.Context, ref agent.ModelRef) (openai.Credentials, error) {
+func (m *models) credentials(ctx context.Context, ref agent.ModelRef) (wire.Credentials, error) {
 	switch {
 	case ref.CredentialsEnv != "":
 		value, err := m.host.Secret(ctx, "env", ref.CredentialsEnv)
 		if err != nil {
-			return openai.Credentials{}, err
+			return wire.Credentials{}, err
 		}
-		return openai.ParseCredentials(value)
+		return wire.ParseCredentials(value)
 	case ref.CredentialsFile != "":
 		path, err := m.host.Secret(ctx, "file", ref.CredentialsFile)
 		if err != nil {
-			return openai.Credentials{}, err
+			return wire.Credentials{}, err
 		}
 		secret, err := secretfile.Read(path)
 		if err != nil {
-			return openai.Credentials{}, err
+			return wire.Credentials{}, err
 		}
-		return openai.ParseCredentials(secret)
+		return wire.ParseCredentials(secret)
 	case len(ref.Credentials) > 0:
-		return openai.ParseCredentials(string(ref.Credentials))
+		return wire.ParseCredentials(string(ref.Credentials))
 	}
-	return openai.Credentials{}, nil
+	return wire.Credentials{}, nil
 }

@@ -19,13 +19,15 @@ import (
 	"aidb/extension/internal/safego"
 	"aidb/extension/internal/spi"
 	"aidb/extension/internal/telemetry"
+	"aidb/extension/internal/wire"
 )
 
 // wiring joins the core with the adapters. A new provider or function of the SQL API is a line here.
 type wiring struct {
-	group  safego.Group
-	openai *openai.Provider
-	dummy  *dummy.Provider
+	group     safego.Group
+	transport *wire.Transport
+	openai    *openai.Provider
+	dummy     *dummy.Provider
 
 	natives pgstore.Natives
 
@@ -40,7 +42,8 @@ type wiring struct {
 }
 
 func newWiring() *wiring {
-	return &wiring{openai: openai.NewProvider(openai.Options{}), dummy: dummy.NewProvider()}
+	t := wire.NewTransport(wire.Options{})
+	return &wiring{transport: t, openai: openai.NewProvider(t), dummy: dummy.NewProvider()}
 }
 
 // functions are the SQL functions that are implemented in Go (LANGUAGE c, symbol aidb_go_call), by name.
@@ -78,7 +81,7 @@ func (w *wiring) configure(values map[string]string) {
 		return n
 	}
 	list, err := egress.Parse(values["egress_allowlist"])
-	w.openai.Reconfigure(openai.Options{
+	w.transport.Reconfigure(wire.Options{
 		Egress: egress.Policy{
 			List: list, Parameter: values["egress_parameter"], AllowInsecure: values["allow_insecure_egress"] == "t",
 		},
@@ -86,7 +89,7 @@ func (w *wiring) configure(values map[string]string) {
 		Proxy:            egress.Proxy{HTTP: values["https_proxy"], HTTPS: values["https_proxy"], Except: values["no_proxy"]},
 		CAFile:           values["ca_file"],
 		MaxBodyBytes:     number("max_model_bytes"),
-		Retry: openai.Retry{
+		Retry: wire.Retry{
 			Tries: retries(number("model_retries")), Base: time.Duration(number("model_retry_delay_ms")) * time.Millisecond,
 		},
 		RequestTimeout: time.Duration(number("model_timeout_ms")) * time.Millisecond,
@@ -131,7 +134,7 @@ func (w *wiring) current() (pgtool.Limits, error) {
 }
 
 // closeIdle closes the connections that no run uses.
-func (w *wiring) closeIdle() { w.openai.Close() }
+func (w *wiring) closeIdle() { w.transport.Close() }
 
 // parts are the adapters of one call.
 type parts struct {

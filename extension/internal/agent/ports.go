@@ -27,6 +27,9 @@ type ToolSpec struct {
 type Request struct {
 	Messages []conversation.Message
 	Tools    []ToolSpec
+	// MaxOutput is how many tokens of a reply are worth reading, 0 for all: what is beyond them could not be paid for. A
+	// model that streams stops there, and its reply says that it was cut.
+	MaxOutput int64
 }
 
 // The finish reasons that the loop tells apart. A model may return any other word; it is recorded.

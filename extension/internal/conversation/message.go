@@ -53,6 +53,17 @@ type Usage struct {
 	Reasoning *int64
 }
 
+// Total is the sum of what is known, 0 when nothing is.
+func (u Usage) Total() int64 {
+	var n int64
+	for _, part := range []*int64{u.Input, u.Output} {
+		if part != nil && *part > 0 {
+			n = max(n, n+*part)
+		}
+	}
+	return n
+}
+
 // Empty reports whether a reply says nothing: no calls and no text but white space.
 func Empty(content string, calls []ToolCall) bool {
 	return len(calls) == 0 && strings.TrimSpace(content) == ""

@@ -6,17 +6,18 @@ import (
 	"strconv"
 
 	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/wire"
 )
 
 // answer is what one reply says, whatever shape it came in.
 type answer struct {
-	model   text
+	model   wire.Text
 	finish  string
-	content text
-	refusal text
+	content wire.Text
+	refusal wire.Text
 	calls   []call
 	keep    extras
-	usage   usage
+	usage   wire.Usage
 
 	// sawChoices says that there was a list of choices, choices how many were in it.
 	sawChoices bool
@@ -32,9 +33,9 @@ type answer struct {
 // call is one tool call as received. index is its place in a stream, -1 when not given.
 type call struct {
 	index int
-	id    text
-	name  text
-	args  text
+	id    wire.Text
+	name  wire.Text
+	args  wire.Text
 	// extra is the call's extra_content, which its maker wants back with the call.
 	extra []byte
 }
@@ -42,78 +43,78 @@ type call struct {
 // extras are members that mean something to the server only, which refuses or degrades the next request of a
 // tool round without them.
 type extras struct {
-	reasoning text   // reasoning_content
-	details   []byte // reasoning_details
-	blocks    []byte // thinking_blocks
+	reasoning wire.Text // reasoning_content
+	details   []byte    // reasoning_details
+	blocks    []byte    // thinking_blocks
 }
 
 // parseAnswer reads a completion: an object, or an array that wraps one.
 func parseAnswer(b []byte) (answer, error) {
-	s := scanner{b: b}
+	s := wire.NewScanner(b)
 	var a answer
-	if s.peek() == '[' {
-		s.i++
+	if s.Peek() == '[' {
+		s.Next()
 	}
-	if s.peek() != '{' {
-		return a, s.fail()
+	if s.Peek() != '{' {
+		return a, s.Fail()
 	}
-	err := s.object(func(key string) error { return a.member(&s, key) })
+	err := s.Object(func(key string) error { return a.member(s, key) })
 	return a, err
 }
 
 // member reads one member of the outermost object.
-func (a *answer) member(s *scanner, key string) error {
+func (a *answer) member(s *wire.Scanner, key string) error {
 	switch key {
 	case "choices":
 		return a.readChoices(s)
 	case "usage":
-		if s.peek() == '{' {
-			return a.usage.read(s)
+		if s.Peek() == '{' {
+			return a.usage.Read(s)
 		}
 	case "model":
-		if s.peek() == '"' {
-			t, err := s.str()
+		if s.Peek() == '"' {
+			t, err := s.Str()
 			a.model = t
 			return err
 		}
 	case "message":
 		// Some servers answer on this path with their own API's shape: the message without a list around it.
-		if s.peek() == '{' && !a.sawChoices {
+		if s.Peek() == '{' && !a.sawChoices {
 			var one answer
-			start := s.i
+			start := s.Pos()
 			if err := one.message(s); err != nil {
 				return err
 			}
-			if bytes.Contains(s.b[start:s.i], []byte(`"role"`)) {
+			if bytes.Contains(s.Since(start), []byte(`"role"`)) {
 				a.sawChoices, a.choices = true, 1
 				a.content, a.refusal, a.calls, a.keep = one.content, one.refusal, one.calls, one.keep
 			}
 			return nil
 		}
 	case "done_reason":
-		if s.peek() == '"' {
-			t, err := s.str()
+		if s.Peek() == '"' {
+			t, err := s.Str()
 			a.finish = t.String()
 			return err
 		}
 	case "prompt_eval_count":
-		return count(s, &a.usage.input)
+		return wire.Count(s, &a.usage.Input)
 	case "eval_count":
-		return count(s, &a.usage.output)
+		return wire.Count(s, &a.usage.Output)
 	case "error":
-		raw, err := s.skip()
+		raw, err := s.Skip()
 		if present(raw) {
 			a.failure = raw
 		}
 		return err
 	case "object":
-		raw, err := s.skip()
+		raw, err := s.Skip()
 		if string(raw) == `"error"` {
-			a.failure = s.b
+			a.failure = s.Whole()
 		}
 		return err
 	case "base_resp":
-		raw, err := s.skip()
+		raw, err := s.Skip()
 		var r struct {
 			Code int `json:"status_code"`
 		}
@@ -122,7 +123,7 @@ func (a *answer) member(s *scanner, key string) error {
 		}
 		return err
 	case "prompt_filter_results", "prompt_annotations", "promptFeedback":
-		raw, err := s.skip()
+		raw, err := s.Skip()
 		if err == nil {
 			var squeezed bytes.Buffer
 			if json.Compact(&squeezed, raw) == nil {
@@ -132,7 +133,7 @@ func (a *answer) member(s *scanner, key string) error {
 		}
 		return err
 	}
-	_, err := s.skip()
+	_, err := s.Skip()
 	return err
 }
 
@@ -145,60 +146,60 @@ func present(raw []byte) bool {
 	return true
 }
 
-func (a *answer) readChoices(s *scanner) error {
-	switch s.peek() {
+func (a *answer) readChoices(s *wire.Scanner) error {
+	switch s.Peek() {
 	case '{':
 		a.sawChoices = true
 		return a.choice(s)
 	case '[':
 		a.sawChoices = true
-		return s.array(func() error {
-			if s.peek() == '{' {
+		return s.Array(func() error {
+			if s.Peek() == '{' {
 				return a.choice(s)
 			}
-			_, err := s.skip()
+			_, err := s.Skip()
 			return err
 		})
 	}
-	_, err := s.skip()
+	_, err := s.Skip()
 	return err
 }
 
 // choice reads one choice. We ask for one, so that a second one is the rest of the first: some gateways put the
 // text into one choice and the calls into the next.
-func (a *answer) choice(s *scanner) error {
+func (a *answer) choice(s *wire.Scanner) error {
 	var c answer
-	err := s.object(func(key string) error {
+	err := s.Object(func(key string) error {
 		switch key {
 		case "message", "delta":
-			switch s.peek() {
+			switch s.Peek() {
 			case '{':
 				return c.message(s)
 			case '"':
 				return c.readContent(s)
 			}
 		case "text":
-			if s.peek() == '"' && c.content.empty() {
+			if s.Peek() == '"' && c.content.Empty() {
 				return c.readContent(s)
 			}
 		case "finish_reason":
-			if s.peek() == '"' {
-				t, err := s.str()
+			if s.Peek() == '"' {
+				t, err := s.Str()
 				c.finish = t.String()
 				return err
 			}
 		case "index":
-			raw, err := s.skip()
+			raw, err := s.Skip()
 			c.index, _ = strconv.Atoi(string(raw))
 			return err
 		case "error":
-			raw, err := s.skip()
+			raw, err := s.Skip()
 			if present(raw) {
 				c.failure = raw
 			}
 			return err
 		}
-		_, err := s.skip()
+		_, err := s.Skip()
 		return err
 	})
 	if err != nil {
@@ -208,7 +209,7 @@ func (a *answer) choice(s *scanner) error {
 	if a.choices == 1 {
 		a.finish, a.content, a.refusal, a.calls, a.keep, a.index = c.finish, c.content, c.refusal, c.calls, c.keep, c.index
 	} else {
-		if a.content.empty() {
+		if a.content.Empty() {
 			a.content = c.content
 		}
 		if len(a.calls) == 0 && len(c.calls) > 0 {
@@ -222,57 +223,57 @@ func (a *answer) choice(s *scanner) error {
 }
 
 // message reads an assistant message, whole or a stream's delta.
-func (a *answer) message(s *scanner) error {
-	return s.object(func(key string) error {
+func (a *answer) message(s *wire.Scanner) error {
+	return s.Object(func(key string) error {
 		switch key {
 		case "content":
 			return a.readContent(s)
 		case "tool_calls":
 			a.calls = nil
-			switch s.peek() {
+			switch s.Peek() {
 			case '[':
-				return s.array(func() error { return a.call(s) })
+				return s.Array(func() error { return a.call(s) })
 			case '{':
 				return a.call(s)
 			}
 		case "function_call":
-			if s.peek() == '{' && len(a.calls) == 0 {
+			if s.Peek() == '{' && len(a.calls) == 0 {
 				return a.call(s)
 			}
 		case "refusal":
-			if s.peek() == '"' {
-				t, err := s.str()
+			if s.Peek() == '"' {
+				t, err := s.Str()
 				a.refusal = t
 				return err
 			}
 		case "reasoning_content":
-			if s.peek() == '"' {
-				t, err := s.str()
+			if s.Peek() == '"' {
+				t, err := s.Str()
 				a.keep.reasoning = t
 				return err
 			}
 		case "reasoning_details":
-			raw, err := s.skip()
+			raw, err := s.Skip()
 			if len(raw) > 2 && raw[0] == '[' {
 				a.keep.details = raw
 			}
 			return err
 		case "thinking_blocks":
-			raw, err := s.skip()
+			raw, err := s.Skip()
 			if len(raw) > 2 && raw[0] == '[' {
 				a.keep.blocks = raw
 			}
 			return err
 		}
-		_, err := s.skip()
+		_, err := s.Skip()
 		return err
 	})
 }
 
 // call reads one tool call, in the standard's shape or without the function object around name and arguments.
-func (a *answer) call(s *scanner) error {
-	if s.peek() != '{' {
-		_, err := s.skip()
+func (a *answer) call(s *wire.Scanner) error {
+	if s.Peek() != '{' {
+		_, err := s.Skip()
 		return err
 	}
 	c := call{index: -1}
@@ -282,9 +283,9 @@ func (a *answer) call(s *scanner) error {
 		switch key {
 		case "function":
 			// Not deeper than the protocol has it: a hostile body must not choose how deep we go.
-			if s.peek() == '{' && !inside {
+			if s.Peek() == '{' && !inside {
 				inside = true
-				err := s.object(member)
+				err := s.Object(member)
 				inside = false
 				return err
 			}
@@ -292,33 +293,33 @@ func (a *answer) call(s *scanner) error {
 			t, err := scalar(s)
 			if key == "id" {
 				c.id = t
-			} else if !t.empty() {
+			} else if !t.Empty() {
 				c.name = t
 			}
 			return err
 		case "arguments", "parameters", "input":
 			t, err := arguments(s)
-			if !t.empty() {
+			if !t.Empty() {
 				c.args = t
 			}
 			return err
 		case "index":
-			raw, err := s.skip()
+			raw, err := s.Skip()
 			if n, bad := strconv.Atoi(string(raw)); bad == nil {
 				c.index = n
 			}
 			return err
 		case "extra_content":
-			raw, err := s.skip()
+			raw, err := s.Skip()
 			if len(raw) > 2 && raw[0] == '{' {
 				c.extra = raw
 			}
 			return err
 		}
-		_, err := s.skip()
+		_, err := s.Skip()
 		return err
 	}
-	if err := s.object(member); err != nil {
+	if err := s.Object(member); err != nil {
 		return err
 	}
 	a.calls = append(a.calls, c)
@@ -326,30 +327,30 @@ func (a *answer) call(s *scanner) error {
 }
 
 // scalar reads a string; a number stands for its digits, anything else for nothing.
-func scalar(s *scanner) (text, error) {
-	c := s.peek()
+func scalar(s *wire.Scanner) (wire.Text, error) {
+	c := s.Peek()
 	if c == '"' {
-		return s.str()
+		return s.Str()
 	}
-	raw, err := s.skip()
+	raw, err := s.Skip()
 	if err != nil || c == '{' || c == '[' || c == 'n' {
-		return text{}, err
+		return wire.Text{}, err
 	}
-	return textOf(conversation.Clean(string(raw))), nil
+	return wire.TextOf(conversation.Clean(string(raw))), nil
 }
 
 // arguments reads a call's arguments: text, or JSON that should have been text.
-func arguments(s *scanner) (text, error) {
-	if s.peek() == '"' {
-		return s.str()
+func arguments(s *wire.Scanner) (wire.Text, error) {
+	if s.Peek() == '"' {
+		return s.Str()
 	}
-	raw, err := s.skip()
+	raw, err := s.Skip()
 	if err != nil || string(raw) == "null" {
-		return text{}, err
+		return wire.Text{}, err
 	}
 	var squeezed bytes.Buffer
 	if json.Compact(&squeezed, raw) == nil {
 		raw = squeezed.Bytes()
 	}
-	return textOf(conversation.CleanJSON(string(raw))), nil
+	return wire.TextOf(conversation.CleanJSON(string(raw))), nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/wire"
 )
 
 // The adapter against the library used directly, without a network: what its care costs.
@@ -50,8 +51,8 @@ func BenchmarkComplete(b *testing.B) {
 	for _, n := range []int{0, 200} {
 		history := benchHistory(n)
 		b.Run(fmt.Sprintf("adapter/history=%d", n), func(b *testing.B) {
-			m := open(b, Options{}, "http://127.0.0.1:1", "", Credentials{APIKey: "sk-0123456789abcdef"})
-			m.client = &http.Client{Transport: canned{benchReply}}
+			m := open(b, wire.Options{}, "http://127.0.0.1:1", "", wire.Credentials{APIKey: "sk-0123456789abcdef"})
+			m.line.Client = &http.Client{Transport: canned{benchReply}}
 			r := agent.Request{Messages: history, Tools: testTools}
 			b.ReportAllocs()
 			for b.Loop() {
@@ -87,8 +88,8 @@ func BenchmarkComplete(b *testing.B) {
 }
 
 func BenchmarkNormalize(b *testing.B) {
-	n := newNames(agent.Request{Tools: testTools, Messages: []conversation.Message{user("p")}})
-	long := message(`{"content":"` + string(appendEscaped(nil, fmt.Sprintf("%0*d", 100000, 7))) + `"}`)
+	n := wire.NewNames(agent.Request{Tools: testTools, Messages: []conversation.Message{user("p")}})
+	long := message(`{"content":"` + string(wire.AppendEscaped(nil, fmt.Sprintf("%0*d", 100000, 7))) + `"}`)
 	for name, body := range map[string]string{"call": benchReply, "long": long} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(body)))

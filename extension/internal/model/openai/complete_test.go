@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,10 +19,11 @@ import (
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/wire"
 )
 
 // fast retries at once.
-var fast = Retry{Base: time.Millisecond, Max: 2 * time.Millisecond}
+var fast = wire.Retry{Base: time.Millisecond, Max: 2 * time.Millisecond}
 
 // server answers the n-th request, from 0, with the n-th handler, and with the last from then on.
 type server struct {
@@ -76,14 +76,14 @@ var (
 )
 
 // open opens a model at the address; config may add members.
-func open(t testing.TB, o Options, url, more string, cred Credentials) *Model {
+func open(t testing.TB, o wire.Options, url, more string, cred wire.Credentials) *Model {
 	t.Helper()
-	if o.Retry == (Retry{}) {
+	if o.Retry == (wire.Retry{}) {
 		o.Retry = fast
 	}
-	p := NewProvider(o)
-	t.Cleanup(p.Close)
-	m, err := p.Open(agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"gpt-6-sol","url":"` + url + `/v1"` + more + `}`)}, cred)
+	tr := wire.NewTransport(o)
+	t.Cleanup(tr.Close)
+	m, err := NewProvider(tr).Open(agent.ModelRef{Name: "m", Config: json.RawMessage(`{"model":"gpt-6-sol","url":"` + url + `/v1"` + more + `}`)}, cred, nil)
 	require.NoError(t, err)
 	return m.(*Model)
 }
@@ -91,7 +91,7 @@ func open(t testing.TB, o Options, url, more string, cred Credentials) *Model {
 func TestComplete_AnswersWithWhatTheServerSays(t *testing.T) {
 	t.Parallel()
 	s := serve(t, says(200, `{"model":"real","choices":[{"message":{"content":"see","tool_calls":[{"id":"c1","function":{"name":"count","arguments":{}}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":"5","completion_tokens":2.0}}`))
-	m := open(t, Options{}, s.URL, `,"temperature":0.5,"max_tokens":{"size":5}`, Credentials{APIKey: "sk-1"})
+	m := open(t, wire.Options{}, s.URL, `,"temperature":0.5,"max_tokens":{"size":5}`, wire.Credentials{APIKey: "sk-1"})
 	got, err := m.Complete(t.Context(), agent.Request{Messages: []msg{user("p")}, Tools: testTools})
 	require.NoError(t, err)
 	in, out := int64(5), int64(2)
@@ -110,7 +110,7 @@ func TestComplete_AnswersWithWhatTheServerSays(t *testing.T) {
 func TestComplete_NoCredentialsNoHeader(t *testing.T) {
 	t.Parallel()
 	s := serve(t, hi)
-	_, err := open(t, Options{}, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	_, err := open(t, wire.Options{}, s.URL, "", wire.Credentials{}).Complete(t.Context(), ask)
 	require.NoError(t, err)
 	require.Empty(t, s.heads[0].Values("Authorization"))
 }
@@ -152,18 +152,13 @@ func TestComplete_Retries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, c.handlers...)
-			var events atomic.Int64
-			m := open(t, Options{OnRetry: func(_ context.Context, e RetryEvent) {
-				events.Add(1)
-				require.Equal(t, "m", e.Model)
-				require.Error(t, e.Err)
-			}}, s.URL, "", Credentials{})
+			m := open(t, wire.Options{}, s.URL, "", wire.Credentials{})
 			got, err := m.Complete(t.Context(), ask)
 			require.Equal(t, c.requests, s.count())
 			if c.kind == 0 {
 				require.NoError(t, err)
 				require.Equal(t, "hi", got.Content)
-				require.EqualValues(t, c.requests-1, events.Load())
+				require.Len(t, got.Retries, c.requests-1)
 				return
 			}
 			require.Equal(t, c.kind, fault.KindOf(err), "%v", err)
@@ -180,7 +175,7 @@ func TestComplete_WaitsAsTold(t *testing.T) {
 	}
 	s := serve(t, limited, hi)
 	start := time.Now()
-	_, err := open(t, Options{}, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	_, err := open(t, wire.Options{}, s.URL, "", wire.Credentials{}).Complete(t.Context(), ask)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, time.Since(start), 120*time.Millisecond)
 
@@ -192,14 +187,14 @@ func TestComplete_WaitsAsTold(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	start = time.Now()
-	_, err = open(t, Options{}, s.URL, "", Credentials{}).Complete(ctx, ask)
+	_, err = open(t, wire.Options{}, s.URL, "", wire.Credentials{}).Complete(ctx, ask)
 	require.Less(t, time.Since(start), 5*time.Second)
 	require.True(t, fault.Is(err, fault.ModelRateLimited))
 	var f *fault.Error
 	require.True(t, errors.As(err, &f))
 	require.Contains(t, f.Hint, "1h0m0s")
 	require.Equal(t, 1, s.count())
-	_, err = open(t, Options{}, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	_, err = open(t, wire.Options{}, s.URL, "", wire.Credentials{}).Complete(t.Context(), ask)
 	require.NoError(t, err, "the second request is answered")
 }
 
@@ -220,7 +215,7 @@ func TestComplete_EndsWithTheContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, h)
-			m := open(t, Options{Retry: Retry{Tries: 1000, Base: 50 * time.Millisecond}}, s.URL, "", Credentials{})
+			m := open(t, wire.Options{Retry: wire.Retry{Tries: 1000, Base: 50 * time.Millisecond}}, s.URL, "", wire.Credentials{})
 			ctx, cancel := context.WithTimeout(t.Context(), 80*time.Millisecond)
 			defer cancel()
 			start := time.Now()
@@ -239,7 +234,7 @@ func TestComplete_EndsWithTheContext(t *testing.T) {
 		})
 	}
 	s := serve(t, trickle)
-	_, err := open(t, Options{RequestTimeout: 30 * time.Millisecond}, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	_, err := open(t, wire.Options{RequestTimeout: 30 * time.Millisecond}, s.URL, "", wire.Credentials{}).Complete(t.Context(), ask)
 	require.True(t, fault.Is(err, fault.ModelUnavailable))
 	require.ErrorContains(t, err, "timeout: no complete answer within 30ms (tried 4 times)")
 }
@@ -268,26 +263,26 @@ func TestComplete_BodiesAreCapped(t *testing.T) {
 		w.Header().Set("Content-Encoding", "br")
 		_, _ = io.WriteString(w, "xx")
 	}
-	o := Options{MaxBodyBytes: 1 << 20}
+	o := wire.Options{MaxBodyBytes: 1 << 20}
 	for _, h := range []http.HandlerFunc{says(200, big), bomb} {
 		s := serve(t, h)
-		_, err := open(t, o, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+		_, err := open(t, o, s.URL, "", wire.Credentials{}).Complete(t.Context(), ask)
 		require.ErrorContains(t, err, "larger than the limit of 1 MiB")
 		require.Equal(t, 1, s.count())
 	}
 	s := serve(t, small)
-	got, err := open(t, o, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	got, err := open(t, o, s.URL, "", wire.Credentials{}).Complete(t.Context(), ask)
 	require.NoError(t, err)
 	require.Equal(t, "hi", got.Content)
 	s = serve(t, brotli)
-	_, err = open(t, o, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	_, err = open(t, o, s.URL, "", wire.Credentials{}).Complete(t.Context(), ask)
 	require.ErrorContains(t, err, "content encoding br")
 	s = serve(t, says(400, `{"error":{"message":"`+strings.Repeat("x", 4<<20)+`"}}`))
-	_, err = open(t, Options{}, s.URL, "", Credentials{}).Complete(t.Context(), ask)
+	_, err = open(t, wire.Options{}, s.URL, "", wire.Credentials{}).Complete(t.Context(), ask)
 	require.ErrorContains(t, err, "400")
 	require.Less(t, len(err.Error()), 2000)
 	s = serve(t, hi)
-	_, err = open(t, o, s.URL, "", Credentials{}).Complete(t.Context(), agent.Request{Messages: []msg{user(strings.Repeat("x", 1<<20))}})
+	_, err = open(t, o, s.URL, "", wire.Credentials{}).Complete(t.Context(), agent.Request{Messages: []msg{user(strings.Repeat("x", 1<<20))}})
 	require.True(t, fault.Is(err, fault.ModelOverflow))
 	require.Zero(t, s.count())
 }
@@ -307,13 +302,13 @@ func TestComplete_ShowsNoSecret(t *testing.T) {
 		},
 	} {
 		s := serve(t, h)
-		_, err := open(t, Options{}, s.URL, "", Credentials{APIKey: key}).Complete(t.Context(), ask)
+		_, err := open(t, wire.Options{}, s.URL, "", wire.Credentials{APIKey: key}).Complete(t.Context(), ask)
 		var f *fault.Error
 		require.True(t, errors.As(err, &f))
 		require.NotContains(t, f.Message+f.Detail+f.Hint, "fixture")
 	}
 	s := serve(t, says(200, message(`{"content":"your key is `+key+`"}`)))
-	got, err := open(t, Options{}, s.URL, "", Credentials{APIKey: key}).Complete(t.Context(), ask)
+	got, err := open(t, wire.Options{}, s.URL, "", wire.Credentials{APIKey: key}).Complete(t.Context(), ask)
 	require.NoError(t, err)
 	require.Equal(t, "your key is [redacted]", got.Content)
 }
@@ -324,17 +319,17 @@ func TestComplete_UnreachableServers(t *testing.T) {
 	require.NoError(t, err)
 	closed := l.Addr().String()
 	require.NoError(t, l.Close())
-	_, err = open(t, Options{}, "http://"+closed, "", Credentials{}).Complete(t.Context(), ask)
+	_, err = open(t, wire.Options{}, "http://"+closed, "", wire.Credentials{}).Complete(t.Context(), ask)
 	require.True(t, fault.Is(err, fault.ModelUnavailable))
 	require.ErrorContains(t, err, "could not get an answer from model server http://"+closed+"/v1/chat/completions")
 	require.ErrorContains(t, err, "refused (tried 4 times)")
 	require.NotContains(t, err.Error(), "Post ")
 
-	_, err = open(t, Options{}, "https://no-such-host.invalid", "", Credentials{}).Complete(t.Context(), ask)
+	_, err = open(t, wire.Options{}, "https://no-such-host.invalid", "", wire.Credentials{}).Complete(t.Context(), ask)
 	require.True(t, fault.Is(err, fault.ModelUnavailable))
 	require.ErrorContains(t, err, "cannot be resolved")
 
 	s := serve(t, hi)
-	_, err = open(t, Options{}, strings.Replace(s.URL, "http:", "https:", 1), "", Credentials{}).Complete(t.Context(), ask)
+	_, err = open(t, wire.Options{}, strings.Replace(s.URL, "http:", "https:", 1), "", wire.Credentials{}).Complete(t.Context(), ask)
 	require.ErrorContains(t, err, "does not speak TLS")
 }

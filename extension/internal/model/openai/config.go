@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/wire"
 )
 
 // DefaultURL is the base that a config without url means.
@@ -35,7 +35,10 @@ type config struct {
 	RepeatLastN           *json.Number               `json:"repeat_last_n"`
 	Thinking              *bool                      `json:"thinking"`
 	ExtraArgs             map[string]json.RawMessage `json:"extra_args"`
-	TLS                   *tlsConfig                 `json:"tls_config"`
+	TLS                   *wire.TLSConfig            `json:"tls_config"`
+	RequestsPerMinute     *int                       `json:"requests_per_minute"`
+	TokensPerMinute       *int64                     `json:"tokens_per_minute"`
+	Stream                *bool                      `json:"stream"`
 
 	base     string // URL without the chat path
 	endpoint string // URL with it
@@ -74,15 +77,11 @@ func (m *maxTokens) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-type tlsConfig struct {
-	InsecureSkipVerify bool   `json:"insecure_skip_verify"`
-	CAPath             string `json:"ca_path"`
-}
-
 // keys are the config's members. is_hcp_model means something to other products only and is ignored.
 var keys = []string{
 	"model", "url", "max_concurrent_requests", "max_tokens", "system_prompt", "temperature", "top_p", "seed",
 	"repeat_penalty", "repeat_last_n", "thinking", "extra_args", "tls_config", "is_hcp_model",
+	"requests_per_minute", "tokens_per_minute", "fallback", "stream",
 }
 
 // CheckConfig is the strict reading of a config, for the moment when a model is registered: it also refuses
@@ -119,7 +118,7 @@ func parseConfig(raw json.RawMessage) (*config, error) {
 		if errors.As(err, &t) && t.Field != "" {
 			return nil, fault.New(fault.InvalidArgument, "config member %s must not be a JSON %s", fault.Name(t.Field), t.Value)
 		}
-		return nil, fault.New(fault.InvalidArgument, "config cannot be read: %s", fault.Cut(oneLine(err.Error()), maxExcerpt))
+		return nil, fault.New(fault.InvalidArgument, "config cannot be read: %s", fault.Cut(wire.OneLine(err.Error()), wire.MaxExcerpt))
 	}
 	if c.Model == "" {
 		return nil, fault.New(fault.InvalidArgument, "config has no model").
@@ -131,10 +130,24 @@ func parseConfig(raw json.RawMessage) (*config, error) {
 	if c.MaxTokens != nil && c.MaxTokens.Size <= 0 {
 		return nil, fault.New(fault.InvalidArgument, "max_tokens must be above zero, not %d", c.MaxTokens.Size)
 	}
-	if n := c.MaxConcurrentRequests; n != nil && *n <= 0 {
-		return nil, fault.New(fault.InvalidArgument, "max_concurrent_requests must be above zero, not %d", *n)
+	if err := c.limits().Check(); err != nil {
+		return nil, err
 	}
 	return c, c.fix()
+}
+
+// streams says whether answers are asked for as streams. Where the config leaves it open, OpenAI's own server is asked to:
+// elsewhere a stream is the more fragile form, of tool calls most of all, and seldom paid for.
+func (c *config) streams() bool {
+	if c.Stream != nil {
+		return *c.Stream
+	}
+	return strings.HasPrefix(c.endpoint, DefaultURL+"/")
+}
+
+// limits are the config's.
+func (c *config) limits() wire.Limits {
+	return wire.LimitsOf(c.MaxConcurrentRequests, c.RequestsPerMinute, c.TokensPerMinute)
 }
 
 // locate applies the rule for url: a base, or the whole address when it ends in /chat/completions.
@@ -145,7 +158,7 @@ func (c *config) locate() error {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return fault.New(fault.InvalidArgument, "url %s is not an http or https URL", fault.Name(withoutSecrets(text)))
+		return fault.New(fault.InvalidArgument, "url %s is not an http or https URL", fault.Name(wire.WithoutSecrets(text)))
 	}
 	if u.User != nil {
 		return fault.New(fault.InvalidArgument, "url must not contain a user or a password").
@@ -161,15 +174,6 @@ func (c *config) locate() error {
 	root := u.Scheme + "://" + u.Host
 	c.base, c.endpoint, c.models = root+base, root+base+chatPath+query, root+base+"/models"+query
 	return nil
-}
-
-// withoutSecrets drops what may be secret from a URL that is shown.
-func withoutSecrets(text string) string {
-	text, _, _ = strings.Cut(text, "?")
-	if at := strings.LastIndex(text, "@"); at >= 0 {
-		text = text[at+1:]
-	}
-	return text
 }
 
 // reserved are the members of a request that are ours.
@@ -212,79 +216,10 @@ func (c *config) fix() error {
 	sort.Strings(names)
 	for _, name := range names {
 		b = append(b, ',')
-		b = appendString(b, name)
+		b = wire.AppendString(b, name)
 		b = append(b, ':')
 		b = append(b, c.ExtraArgs[name]...)
 	}
 	c.fixed = []byte(conversation.CleanJSON(string(b)))
 	return nil
-}
-
-// Credentials are what the server wants to see. At most one of the two is set; both empty means that none are sent.
-type Credentials struct {
-	APIKey    string
-	BasicAuth string
-}
-
-// String hides the secret, should credentials ever meet a %v.
-func (Credentials) String() string { return "(credentials)" }
-
-// GoString hides the secret from %#v.
-func (Credentials) GoString() string { return "(credentials)" }
-
-// MarshalJSON hides the secret from encoders.
-func (Credentials) MarshalJSON() ([]byte, error) { return []byte(`"(credentials)"`), nil }
-
-// ParseCredentials reads a secret in the forms it is kept in: a JSON object with api_key or basic_auth, or, as
-// environment variables and mounted files have it, a bare key. White space around a bare key is not part of it.
-func ParseCredentials(secret string) (Credentials, error) {
-	trimmed := strings.TrimSpace(secret)
-	if trimmed == "" || trimmed == "null" {
-		return Credentials{}, nil
-	}
-	if !strings.HasPrefix(trimmed, "{") {
-		return Credentials{APIKey: trimmed}, nil
-	}
-	var o struct {
-		APIKey    *string `json:"api_key"`
-		BasicAuth *string `json:"basic_auth"`
-	}
-	// The decoder's error would show a piece of the secret.
-	if json.Unmarshal([]byte(trimmed), &o) != nil {
-		return Credentials{}, fault.New(fault.InvalidArgument, "credentials cannot be read: they must be {\"api_key\": text} or {\"basic_auth\": text}")
-	}
-	c := Credentials{}
-	if o.APIKey != nil {
-		c.APIKey = *o.APIKey
-	}
-	if o.BasicAuth != nil {
-		c.BasicAuth = *o.BasicAuth
-	}
-	if c.APIKey != "" && c.BasicAuth != "" {
-		return Credentials{}, fault.New(fault.InvalidArgument, "credentials must have api_key or basic_auth, not both")
-	}
-	return c, nil
-}
-
-// header returns the value of the Authorization header, "" for none.
-func (c Credentials) header() (string, error) {
-	secret, name := c.APIKey, "api_key"
-	if secret == "" {
-		secret, name = c.BasicAuth, "basic_auth"
-	}
-	for _, r := range secret {
-		if r < ' ' || r > '~' {
-			return "", fault.New(fault.InvalidArgument, "credentials cannot be used: %s has a character that is not allowed in an HTTP header", name).
-				WithHint("Only printable ASCII is; look for a line break or a typographic quote.")
-		}
-	}
-	switch {
-	case secret == "":
-		return "", nil
-	case name == "api_key":
-		return "Bearer " + strings.TrimSpace(secret), nil
-	case strings.Contains(secret, ":"):
-		return "Basic " + base64.StdEncoding.EncodeToString([]byte(secret)), nil
-	}
-	return "Basic " + strings.TrimSpace(secret), nil
 }

@@ -5,22 +5,23 @@ import (
 	"strings"
 
 	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/wire"
 )
 
 // readContent reads a message's content: text, a list of parts, or something that is taken as its own JSON text.
-func (a *answer) readContent(s *scanner) error {
-	switch s.peek() {
+func (a *answer) readContent(s *wire.Scanner) error {
+	switch s.Peek() {
 	case '"':
-		t, err := s.str()
+		t, err := s.Str()
 		a.content = t
 		return err
 	case '[':
 		var all strings.Builder
-		err := s.array(func() error { return a.part(s, &all) })
-		a.content = textOf(all.String())
+		err := s.Array(func() error { return a.part(s, &all) })
+		a.content = wire.TextOf(all.String())
 		return err
 	}
-	raw, err := s.skip()
+	raw, err := s.Skip()
 	if err != nil || string(raw) == "null" {
 		return err
 	}
@@ -28,25 +29,25 @@ func (a *answer) readContent(s *scanner) error {
 		Text *string `json:"text"`
 	}
 	if json.Unmarshal(raw, &p) == nil && p.Text != nil {
-		a.content = textOf(conversation.Clean(*p.Text))
+		a.content = wire.TextOf(conversation.Clean(*p.Text))
 	} else {
-		a.content = textOf(conversation.Clean(string(raw)))
+		a.content = wire.TextOf(conversation.Clean(string(raw)))
 	}
 	return nil
 }
 
 // part reads one content part. Only text is kept: a reference, an image or a thought has none to show.
-func (a *answer) part(s *scanner, all *strings.Builder) error {
-	switch s.peek() {
+func (a *answer) part(s *wire.Scanner, all *strings.Builder) error {
+	switch s.Peek() {
 	case '"':
-		t, err := s.str()
+		t, err := s.Str()
 		all.WriteString(t.String())
 		return err
 	case '{':
 		kind, body := "", ""
-		err := s.object(func(key string) error {
-			if s.peek() == '"' && (key == "type" || key == "text" || key == "refusal") {
-				t, err := s.str()
+		err := s.Object(func(key string) error {
+			if s.Peek() == '"' && (key == "type" || key == "text" || key == "refusal") {
+				t, err := s.Str()
 				switch key {
 				case "type":
 					kind = t.String()
@@ -57,7 +58,7 @@ func (a *answer) part(s *scanner, all *strings.Builder) error {
 				}
 				return err
 			}
-			_, err := s.skip()
+			_, err := s.Skip()
 			return err
 		})
 		if kind == "" || kind == "text" || kind == "output_text" {
@@ -65,6 +66,6 @@ func (a *answer) part(s *scanner, all *strings.Builder) error {
 		}
 		return err
 	}
-	_, err := s.skip()
+	_, err := s.Skip()
 	return err
 }

@@ -7,17 +7,15 @@
 // asked. So an exchange stands between it and the wire:
 //
 //	Model.Complete ─► writer      the request as this server wants it            (request.go, dialect.go)
-//	               ─► go-openai ─► exchange ─► http.Client ─► egress.Guard       (exchange.go, provider.go)
-//	               ◄─ go-openai ◄─ normalize ◄─ body, capped                     (answer.go, stream.go, normalize.go)
-//	                               failure, classified                           (complaint.go, classify.go)
+//	               ─► go-openai ─► exchange ─► wire.Line ─► http.Client          (exchange.go)
+//	               ◄─ go-openai ◄─ normalize ◄─ body or stream, capped           (answer.go, stream.go, normalize.go)
+//	                               wire.Failure, classified
 //
-// Vocabulary:
+// Vocabulary, beside that of package wire:
 //
 //	try        one request on the wire; a Complete makes a few when the failures are of a kind that passes
-//	failure    why a try gave no reply; becomes a *fault.Error, with secrets taken out, when it leaves the package
 //	dialect    how one server wants things spelled that mean the same; learnt from its complaints
 //	extras     members of a reply that only its maker understands and wants back in the next request of a round
 //
-// The rules of tolerance: what is harmless is accepted, what is certain is repaired, anything else is an error or
-// goes back to the model. The history is repaired on the copy that goes over the wire, never in what is stored.
+// The history is repaired on the copy that goes over the wire, never in what is stored.
 package openai

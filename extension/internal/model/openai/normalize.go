@@ -1,13 +1,13 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/wire"
 )
 
 // normal is a reply after normalisation.
@@ -29,100 +29,86 @@ type kept struct {
 }
 
 // normalize turns the body of a successful response into a normal, or says what is wrong with it.
-func normalize(body []byte, contentType string, n *names) (normal, *failure) {
-	doc := trimLead(body)
+func normalize(body []byte, contentType string, n *wire.Names) (normal, *wire.Failure) {
+	doc := wire.TrimLead(body)
 	if len(doc) == 0 {
-		return normal{}, transient("an empty body")
+		return normal{}, wire.Transient("an empty body")
 	}
-	var a answer
-	var err error
 	switch {
 	case doc[0] == '{' || doc[0] == '[':
-		a, err = parseAnswer(doc)
-	case looksLikeStream(doc):
-		var f *failure
-		if a, f = foldStream(doc); f != nil {
+		a, err := parseAnswer(doc)
+		if err == wire.ErrTruncated {
+			return normal{}, wire.Transient("JSON that ends in the middle: " + wire.FirstWords(doc))
+		}
+		if err != nil {
+			return normal{}, wire.NotJSON(body, contentType)
+		}
+		return a.reply(doc, n)
+	case wire.LooksLikeStream(doc):
+		a, f := foldStream(wire.LinesOf(doc), 0)
+		if f != nil {
 			return normal{}, f
 		}
-	default:
-		return normal{}, notJSON(body, contentType)
+		return a.reply(nil, n)
 	}
-	if err != nil {
-		if err == errTruncated {
-			return normal{}, transient("JSON that ends in the middle: " + firstWords(doc))
-		}
-		return normal{}, notJSON(body, contentType)
-	}
-	if f := refusedInside(&a, doc); f != nil {
+	return normal{}, wire.NotJSON(body, contentType)
+}
+
+// reply makes a normal of an answer that has been read. doc is the whole text, where there is one.
+func (a *answer) reply(doc []byte, n *wire.Names) (normal, *wire.Failure) {
+	if f := refusedInside(a, doc); f != nil {
 		return normal{}, f
 	}
 	return a.normal(n), nil
 }
 
-// trimLead removes what some servers and proxies put before the document: a byte order mark, white space, and the
-// comment lines with which a stream's server says that it is alive.
-func trimLead(b []byte) []byte {
-	for {
-		b = bytes.TrimPrefix(bytes.TrimLeft(b, " \t\r\n"), []byte("\xef\xbb\xbf"))
-		b = bytes.TrimLeft(b, " \t\r\n")
-		if len(b) == 0 || b[0] != ':' {
-			return b
-		}
-		_, rest, found := bytes.Cut(b, []byte("\n"))
-		if !found {
-			return nil
-		}
-		b = rest
-	}
-}
-
 // refusedInside finds the errors that come with status 200.
-func refusedInside(a *answer, doc []byte) *failure {
+func refusedInside(a *answer, doc []byte) *wire.Failure {
 	if a.failure != nil {
-		return insideSuccess(a.failure)
+		return wire.InsideSuccess(a.failure)
 	}
 	if a.choices == 0 {
 		if a.filtered {
-			return filteredAway()
+			return wire.FilteredAway()
 		}
 		if !a.sawChoices {
-			if c, ok := parseComplaint(doc); ok {
-				return c.failure(200, nil)
+			if c, ok := wire.ParseComplaint(doc); ok {
+				return c.Failure(200, nil)
 			}
 		}
-		return transient("a reply without choices: " + firstWords(doc))
+		return wire.Transient("a reply without choices: " + wire.FirstWords(doc))
 	}
-	if len(a.calls) > maxCalls {
-		return tooManyCalls(len(a.calls))
+	if len(a.calls) > wire.MaxCalls {
+		return wire.TooManyCalls(len(a.calls))
 	}
 	switch word := strings.ToLower(a.finish); word {
 	case "error", "network_error", "insufficient_system_resource", "engine_overloaded":
 		if len(a.calls) == 0 {
-			return transient("finish_reason " + word)
+			return wire.Transient("finish_reason " + word)
 		}
 	case "model_context_window_exceeded":
-		return overflowed(word)
+		return wire.Overflowed(word)
 	}
 	return nil
 }
 
 // normal applies the repairs that are certain, and writes the reply down.
-func (a *answer) normal(n *names) normal {
+func (a *answer) normal(n *wire.Names) normal {
 	a.tidyContent(n)
-	size := 256 + len(a.content.raw) + len(a.content.s) + len(a.refusal.raw)
+	size := 256 + a.content.Size() + a.refusal.Size()
 	for i := range a.calls {
-		size += 128 + len(a.calls[i].args.raw) + len(a.calls[i].args.s)
+		size += 128 + a.calls[i].args.Size()
 	}
-	out := normal{usage: a.usage.tokens(), body: make([]byte, 0, size)}
+	out := normal{usage: a.usage.Tokens(), body: make([]byte, 0, size)}
 	b := append(out.body, `{"model":`...)
-	b = appendText(b, a.model)
+	b = wire.AppendText(b, a.model)
 	b = append(b, `,"choices":[{"index":0,"finish_reason":"`...)
 	b = append(b, finishOf(a.finish, len(a.calls))...)
 	b = append(b, `","message":{"role":"assistant","content":`...)
-	b = appendText(b, a.content)
-	if !a.refusal.empty() {
+	b = wire.AppendText(b, a.content)
+	if !a.refusal.Empty() {
 		b = append(b, `,"refusal":`...)
-		b = appendText(b, a.refusal)
+		b = wire.AppendText(b, a.refusal)
 	}
 	if len(a.calls) > 0 {
 		b = append(b, `,"tool_calls":[`...)
@@ -133,7 +119,7 @@ func (a *answer) normal(n *names) normal {
 	return out
 }
 
-func (a *answer) appendCalls(b []byte, n *names, keep *kept) []byte {
+func (a *answer) appendCalls(b []byte, n *wire.Names, keep *kept) []byte {
 	ids := make([]string, 0, 8)
 	keep.members = a.keep.members()
 	for i := range a.calls {
@@ -141,18 +127,18 @@ func (a *answer) appendCalls(b []byte, n *names, keep *kept) []byte {
 		id := c.id.String()
 		// A result finds its call by the id: one that is missing, or there already, is replaced.
 		for id == "" || slices.Contains(ids, id) {
-			id = n.freshID()
+			id = n.FreshID()
 		}
 		ids = append(ids, id)
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, `{"type":"function","id":`...)
-		b = appendString(b, id)
+		b = wire.AppendString(b, id)
 		b = append(b, `,"function":{"name":`...)
-		b = appendString(b, n.offered(c.name.String()))
+		b = wire.AppendString(b, n.Offered(c.name.String()))
 		b = append(b, `,"arguments":`...)
-		b = appendText(b, tidyArguments(c.args))
+		b = wire.AppendText(b, wire.TidyArguments(c.args))
 		b = append(b, `}}`...)
 		if c.extra != nil && json.Valid(c.extra) {
 			if keep.calls == nil {
@@ -168,8 +154,8 @@ func (a *answer) appendCalls(b []byte, n *names, keep *kept) []byte {
 // members writes the extras that are whole as members of a message.
 func (e extras) members() []byte {
 	var b []byte
-	if !e.reasoning.empty() {
-		b = appendText(append(b, `,"reasoning_content":`...), e.reasoning)
+	if !e.reasoning.Empty() {
+		b = wire.AppendText(append(b, `,"reasoning_content":`...), e.reasoning)
 	}
 	if e.details != nil && json.Valid(e.details) {
 		b = append(append(b, `,"reasoning_details":`...), conversation.CleanJSON(string(e.details))...)
@@ -180,77 +166,24 @@ func (e extras) members() []byte {
 	return b
 }
 
-// tidyArguments repairs arguments whose meaning is beyond doubt: a JSON string that holds an object, an object in a
-// code fence, and the ways to say nothing. Anything else, Python literals and cut texts among them, goes on as it is: the model is told
-// and corrects itself, which a guess of ours would prevent.
-func tidyArguments(t text) text {
-	if !t.decoded {
-		lead := bytes.TrimLeft(t.raw, " \t\r\n")
-		if len(lead) == 0 {
-			return text{}
-		}
-		plain := lead[0] == '{'
-		if plain && t.flags&hasUnicode == 0 && (t.flags&hasEscape == 0 || !bytes.Contains(t.raw, []byte(`\\u`))) {
-			return t
-		}
-	}
-	s := conversation.CleanJSON(t.String())
-	trimmed := strings.TrimSpace(s)
-	switch trimmed {
-	case "", "null", `""`:
-		return text{}
-	}
-	if inner, ok := fenced(trimmed); ok && isObject(inner) {
-		return textOf(inner)
-	}
-	if strings.HasPrefix(trimmed, `"`) {
-		var inner string
-		if json.Unmarshal([]byte(trimmed), &inner) == nil && isObject(inner) {
-			return textOf(conversation.CleanJSON(inner))
-		}
-	}
-	return textOf(s)
-}
-
-func isObject(s string) bool {
-	s = strings.TrimSpace(s)
-	return strings.HasPrefix(s, "{") && json.Valid([]byte(s))
-}
-
-// fenced returns what a code fence around the whole text holds.
-func fenced(s string) (string, bool) {
-	if len(s) < 6 || !strings.HasPrefix(s, "```") || !strings.HasSuffix(s, "```") {
-		return "", false
-	}
-	s = s[3 : len(s)-3]
-	if first, rest, ok := strings.Cut(s, "\n"); ok && !strings.ContainsAny(first, "{[\"` ") {
-		s = rest
-	}
-	return strings.TrimSpace(s), !strings.Contains(s, "```")
-}
-
 // tidyContent takes the model's thinking out of the text, and a tool call that the server did not recognise.
-func (a *answer) tidyContent(n *names) {
+func (a *answer) tidyContent(n *wire.Names) {
 	t := a.content
-	if t.empty() || !suspicious(t) {
+	if t.Empty() || !suspicious(t) {
 		return
 	}
 	s := stripThinking(t.String())
-	if len(a.calls) == 0 && len(n.tools) > 0 {
+	if len(a.calls) == 0 && len(n.Tools) > 0 {
 		if calls := leakedCalls(s, n); calls != nil {
 			a.calls, a.finish, s = calls, agent.FinishToolCalls, ""
 		}
 	}
-	a.content = textOf(s)
+	a.content = wire.TextOf(s)
 }
 
 // suspicious says whether a text may hold what tidyContent looks for.
-func suspicious(t text) bool {
-	if t.decoded {
-		return strings.Contains(t.s, "think") || strings.ContainsAny(t.s[:1], "<[ \n")
-	}
-	return t.flags&hasUnicode != 0 || bytes.Contains(t.raw, []byte("think")) ||
-		t.raw[0] == '<' || t.raw[0] == '[' || t.raw[0] == ' ' || t.raw[0] == '\\'
+func suspicious(t wire.Text) bool {
+	return t.May("think", "<[ \n")
 }
 
 // stripThinking removes a thought that stands before the answer. A thought that never ends stays: all of the
@@ -275,15 +208,15 @@ func stripThinking(s string) string {
 // leakedCalls reads calls that arrived as text, in the notations that models are trained on. Only a text that is
 // nothing but calls of tools on offer counts: inside other text it may be a quotation, of what a tool returned
 // for example, and must not run anything.
-func leakedCalls(s string, n *names) []call {
+func leakedCalls(s string, n *wire.Names) []call {
 	s = strings.TrimSpace(s)
 	var calls []call
 	add := func(name, args string) bool {
 		args = strings.TrimSpace(args)
-		if !n.knows(name) || !isObject(args) {
+		if !n.Knows(name) || !wire.IsObject(args) {
 			return false
 		}
-		calls = append(calls, call{name: textOf(name), args: textOf(args)})
+		calls = append(calls, call{name: wire.TextOf(name), args: wire.TextOf(args)})
 		return true
 	}
 	object := func(s string) bool {

@@ -11,6 +11,7 @@ import (
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/wire"
 )
 
 var testTools = []agent.ToolSpec{
@@ -26,9 +27,9 @@ type decoded struct {
 	keep                            kept
 }
 
-func decode(t testing.TB, body string) (decoded, *failure) {
+func decode(t testing.TB, body string) (decoded, *wire.Failure) {
 	t.Helper()
-	n, f := normalize([]byte(body), "application/json", newNames(agent.Request{Tools: testTools}))
+	n, f := normalize([]byte(body), "application/json", wire.NewNames(agent.Request{Tools: testTools}))
 	if f != nil {
 		return decoded{}, f
 	}
@@ -262,7 +263,7 @@ func TestNormalize_RepliesThatAreNone(t *testing.T) {
 		"wrapped in an array":  {`[{"error":{"code":400,"message":"The input token count (9) exceeds the maximum number of tokens allowed (8).","status":"INVALID_ARGUMENT"}}]`, fault.ModelOverflow, false, "input token count"},
 		"server gave up":       {`{"choices":[{"message":{"content":"half"},"finish_reason":"insufficient_system_resource"}]}`, fault.ModelProtocol, true, "insufficient_system_resource"},
 		"context full":         {`{"choices":[{"message":{"content":""},"finish_reason":"model_context_window_exceeded"}]}`, fault.ModelOverflow, false, "context"},
-		"too many calls":       {withCall(strings.Repeat(`{"id":"a","function":{"name":"count"}},`, maxCalls+1)), fault.ModelProtocol, false, "256"},
+		"too many calls":       {withCall(strings.Repeat(`{"id":"a","function":{"name":"count"}},`, wire.MaxCalls+1)), fault.ModelProtocol, false, "256"},
 		"deep nesting":         {`{"choices":` + strings.Repeat("[", 1<<20), fault.ModelProtocol, true, "ends in the middle"},
 		"deep functions":       {withCall(strings.Repeat(`{"function":`, 1<<16)), fault.ModelProtocol, true, "ends in the middle"},
 	} {
@@ -270,9 +271,9 @@ func TestNormalize_RepliesThatAreNone(t *testing.T) {
 			t.Parallel()
 			_, f := decode(t, c.body)
 			require.NotNil(t, f)
-			require.Equal(t, c.kind, f.kind, f.text)
-			require.Equal(t, c.retry, f.retry)
-			require.Contains(t, f.text, c.text)
+			require.Equal(t, c.kind, f.Kind, f.Text)
+			require.Equal(t, c.retry, f.Retry)
+			require.Contains(t, f.Text, c.text)
 		})
 	}
 }
@@ -333,8 +334,8 @@ func TestNormalize_Stream(t *testing.T) {
 	} {
 		_, f := decode(t, c.body)
 		require.NotNil(t, f, name)
-		require.Equal(t, c.kind, f.kind, "%s: %s", name, f.text)
-		require.Equal(t, c.retry, f.retry, name)
+		require.Equal(t, c.kind, f.Kind, "%s: %s", name, f.Text)
+		require.Equal(t, c.retry, f.Retry, name)
 	}
 }
 
@@ -377,7 +378,7 @@ func FuzzNormalize(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, fail := decode(t, string(body))
 		if fail != nil {
-			e := fail.fault("http://x", 1, scrubber{}.text)
+			e := fail.Fault("http://x", 1, strings.Clone)
 			require.NotEmpty(t, e.Message)
 			require.Equal(t, e.Message, conversation.Clean(e.Message))
 			require.LessOrEqual(t, len(e.Message), 4000)

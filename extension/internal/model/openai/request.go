@@ -8,6 +8,7 @@ import (
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/wire"
 )
 
 // writer writes a request's body. The history that it is given is true, and stays so; what providers demand of a
@@ -15,7 +16,7 @@ import (
 type writer struct {
 	b      []byte
 	d      dialect
-	names  *names
+	names  *wire.Names
 	kept   []kept
 	sent   sent
 	ids    map[string]bool
@@ -33,7 +34,7 @@ func (w *writer) body(c *config, r agent.Request) []byte {
 		size += 128 + len(r.Tools[i].Description) + len(r.Tools[i].Parameters)
 	}
 	w.b = append(make([]byte, 0, size), `{"model":`...)
-	w.b = appendString(w.b, c.Model)
+	w.b = wire.AppendString(w.b, c.Model)
 	w.b = append(w.b, `,"messages":[`...)
 	w.messages(systemText(c.SystemPrompt, messages), messages)
 	w.b = append(w.b, ']')
@@ -48,7 +49,22 @@ func (w *writer) body(c *config, r agent.Request) []byte {
 			w.b = strconv.AppendInt(append(w.b, `,"max_completion_tokens":`...), int64(c.MaxTokens.Size), 10)
 		}
 	}
+	w.stream(c)
 	return append(w.b, '}')
+}
+
+// stream asks for the answer as it is made: a server that sends into a closed connection stops working, one that answers
+// in one piece may not.
+func (w *writer) stream(c *config) {
+	if !c.streams() || w.d.noStream {
+		return
+	}
+	w.sent.stream = true
+	w.b = append(w.b, `,"stream":true`...)
+	if c.ExtraArgs["stream_options"] == nil && !w.d.noStreamUsage {
+		w.sent.counts = true
+		w.b = append(w.b, `,"stream_options":{"include_usage":true}`...)
+	}
 }
 
 // systemText is the one system message: some servers take no second one, and none after the beginning.
@@ -78,7 +94,7 @@ func (w *writer) open(role string) {
 
 func (w *writer) content(s string) {
 	w.b = append(w.b, `,"content":`...)
-	w.b = appendString(w.b, s)
+	w.b = wire.AppendString(w.b, s)
 }
 
 // messages writes the history. What one side says in several messages in a row becomes one message: templates of
@@ -116,10 +132,10 @@ func (w *writer) messages(system string, all []conversation.Message) {
 			w.open("user")
 			w.b = append(w.b, `,"content":"`...)
 			if system != "" {
-				w.b = append(appendEscaped(w.b, system), `\n\n`...)
+				w.b = append(wire.AppendEscaped(w.b, system), `\n\n`...)
 				system = ""
 			}
-			w.b = appendEscaped(w.b, m.Content)
+			w.b = wire.AppendEscaped(w.b, m.Content)
 			i = w.rest(all, i, conversation.User)
 			w.b = append(w.b, `"}`...)
 			afterTool = false
@@ -133,7 +149,7 @@ func (w *writer) messages(system string, all []conversation.Message) {
 			}
 			w.open("assistant")
 			w.b = append(w.b, `,"content":"`...)
-			w.b = appendEscaped(w.b, strings.TrimRight(m.Content, " \t\r\n"))
+			w.b = wire.AppendEscaped(w.b, strings.TrimRight(m.Content, " \t\r\n"))
 			i = w.rest(all, i, conversation.Assistant)
 			w.b = append(w.b, `"}`...)
 			afterTool = false
@@ -153,7 +169,7 @@ func (w *writer) rest(all []conversation.Message, i int, role conversation.Role)
 		case m.Role == conversation.System:
 		case m.Role == role && len(m.ToolCalls) == 0:
 			w.b = append(w.b, `\n\n`...)
-			w.b = appendEscaped(w.b, strings.TrimRight(m.Content, " \t\r\n"))
+			w.b = wire.AppendEscaped(w.b, strings.TrimRight(m.Content, " \t\r\n"))
 			i = j
 		default:
 			return i
@@ -192,11 +208,11 @@ func (w *writer) round(m *conversation.Message, results []conversation.Message, 
 			w.b = append(w.b, ',')
 		}
 		w.b = append(w.b, `{"id":`...)
-		w.b = appendString(w.b, ids[i])
+		w.b = wire.AppendString(w.b, ids[i])
 		w.b = append(w.b, `,"type":"function","function":{"name":`...)
-		w.b = appendString(w.b, w.names.onWire(c.Name))
+		w.b = wire.AppendString(w.b, w.names.OnWire(c.Name))
 		w.b = append(w.b, `,"arguments":`...)
-		w.b = appendString(w.b, wireArguments(c.Arguments))
+		w.b = wire.AppendString(w.b, wireArguments(c.Arguments))
 		w.b = append(w.b, '}')
 		if back != nil && i < len(back.calls) {
 			w.b = append(w.b, back.calls[i]...)
@@ -207,7 +223,7 @@ func (w *writer) round(m *conversation.Message, results []conversation.Message, 
 	for i := range results {
 		w.open("tool")
 		w.b = append(w.b, `,"tool_call_id":`...)
-		w.b = appendString(w.b, ids[i])
+		w.b = wire.AppendString(w.b, ids[i])
 		text := results[i].Content
 		if text == "" {
 			w.sent.empty = true
@@ -223,15 +239,15 @@ func (w *writer) round(m *conversation.Message, results []conversation.Message, 
 // id returns the call's id as it goes over the wire: there, and used once only.
 func (w *writer) id(id string) string {
 	if w.d.shortIDs && !nineAlnum(id) {
-		id = "call" + pad(len(w.ids)+1, 5)
+		id = "call" + wire.Pad(len(w.ids)+1, 5)
 	}
 	if id == "" {
-		id = "call" + pad(len(w.ids)+1, 5)
+		id = "call" + wire.Pad(len(w.ids)+1, 5)
 	}
 	try := id
 	for n := 2; w.ids[try]; n++ {
 		if w.d.shortIDs {
-			try = "call" + pad(len(w.ids)+n, 5)
+			try = "call" + wire.Pad(len(w.ids)+n, 5)
 		} else {
 			try = id + "_" + strconv.Itoa(n)
 		}
@@ -245,7 +261,7 @@ func nineAlnum(id string) bool {
 		return false
 	}
 	for i := range len(id) {
-		if c := id[i]; !legalByte(c) || c == '_' || c == '-' {
+		if c := id[i]; !wire.LegalByte(c) || c == '_' || c == '-' {
 			return false
 		}
 	}
@@ -255,7 +271,7 @@ func nineAlnum(id string) bool {
 // wireArguments are a call's arguments as every server takes them: an object. Arguments that never were one are
 // an empty object in the history; the result beside them says what was wrong.
 func wireArguments(s string) string {
-	if s == "{}" || isObject(s) {
+	if s == "{}" || wire.IsObject(s) {
 		return s
 	}
 	return "{}"
@@ -289,13 +305,13 @@ func (w *writer) tools(tools []agent.ToolSpec, messages []conversation.Message) 
 			w.b = append(w.b, ',')
 		}
 		w.b = append(w.b, `{"type":"function","function":{"name":`...)
-		w.b = appendString(w.b, w.names.onWire(t.Name))
+		w.b = wire.AppendString(w.b, w.names.OnWire(t.Name))
 		if t.Description != "" {
 			w.b = append(w.b, `,"description":`...)
-			w.b = appendString(w.b, t.Description)
+			w.b = wire.AppendString(w.b, t.Description)
 		}
 		w.b = append(w.b, `,"parameters":`...)
-		w.b = append(w.b, withProperties(t, w.d)...)
+		w.b = append(w.b, wire.WithProperties(t, w.d.plainSchema)...)
 		w.b = append(w.b, `}}`...)
 	}
 	w.b = append(w.b, ']')
@@ -308,7 +324,7 @@ func pastTools(messages []conversation.Message) []agent.ToolSpec {
 		for _, c := range messages[i].ToolCalls {
 			if !slices.ContainsFunc(tools, func(t agent.ToolSpec) bool { return t.Name == c.Name }) {
 				tools = append(tools, agent.ToolSpec{
-					Name: c.Name, Description: "Not available any more.", Parameters: json.RawMessage(emptySchema),
+					Name: c.Name, Description: "Not available any more.", Parameters: json.RawMessage(wire.EmptySchema),
 				})
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/wire"
 )
 
 type (
@@ -43,7 +44,7 @@ func write(t testing.TB, config string, d dialect, r agent.Request, k ...kept) (
 	if d == (dialect{}) {
 		d = c.start()
 	}
-	w := writer{d: d, names: newNames(r), kept: k}
+	w := writer{d: d, names: wire.NewNames(r), kept: k}
 	raw := w.body(c, r)
 	var b body
 	require.NoError(t, json.Unmarshal(raw, &b), string(raw))
@@ -69,27 +70,49 @@ func shape(b body) string {
 
 func TestRequest_SendsTheLeast(t *testing.T) {
 	t.Parallel()
-	raw, _, _ := write(t, `{"model":"gpt-5"}`, dialect{}, agent.Request{Messages: []msg{system("s"), user("p")}})
+	raw, _, _ := write(t, `{"model":"gpt-5"}`, dialect{noStream: true}, agent.Request{Messages: []msg{system("s"), user("p")}})
 	require.Equal(t, `{"model":"gpt-5","messages":[{"role":"system","content":"s"},{"role":"user","content":"p"}]}`, raw)
-	raw, _, _ = write(t, `{"model":"m"}`, dialect{}, agent.Request{Messages: []msg{user("p")}, Tools: testTools[1:]})
+	raw, _, _ = write(t, `{"model":"m"}`, dialect{noStream: true}, agent.Request{Messages: []msg{user("p")}, Tools: testTools[1:]})
 	require.Equal(t, `{"model":"m","messages":[{"role":"user","content":"p"}],"tools":[{"type":"function","function":{"name":"count","parameters":{"type":"object","properties":{}}}}]}`, raw)
 }
 
 func TestRequest_SendsWhatTheConfigSets(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
-		`{"model":"m","temperature":0,"top_p":0.5,"seed":9007199254740993}`:            `,"temperature":0,"top_p":0.5,"seed":9007199254740993}`,
-		`{"model":"m","max_tokens":{"size":9}}`:                                        `,"max_completion_tokens":9}`,
-		`{"model":"m","max_tokens":{"size":9,"format":"default"}}`:                     `,"max_completion_tokens":9}`,
-		`{"model":"m","max_tokens":{"size":9,"format":"legacy"}}`:                      `,"max_tokens":9}`,
-		`{"model":"m","max_tokens":{"size":9,"format":"both"}}`:                        `,"max_tokens":9,"max_completion_tokens":9}`,
-		`{"model":"m","max_tokens":9}`:                                                 `,"max_completion_tokens":9}`,
-		`{"model":"m","thinking":false}`:                                               `,"chat_template_kwargs":{"enable_thinking":false}}`,
-		`{"model":"m","extra_args":{"b":[1],"a":"x","temperature":1},"temperature":0}`: `,"a":"x","b":[1],"temperature":1}`,
-		`{"model":"m","temperature":null,"thinking":null,"max_tokens":null}`:           `]}`,
+		`{"model":"m","stream":false,"temperature":0,"top_p":0.5,"seed":9007199254740993}`:            `,"temperature":0,"top_p":0.5,"seed":9007199254740993}`,
+		`{"model":"m","stream":false,"max_tokens":{"size":9}}`:                                        `,"max_completion_tokens":9}`,
+		`{"model":"m","stream":false,"max_tokens":{"size":9,"format":"default"}}`:                     `,"max_completion_tokens":9}`,
+		`{"model":"m","stream":false,"max_tokens":{"size":9,"format":"legacy"}}`:                      `,"max_tokens":9}`,
+		`{"model":"m","stream":false,"max_tokens":{"size":9,"format":"both"}}`:                        `,"max_tokens":9,"max_completion_tokens":9}`,
+		`{"model":"m","stream":false,"max_tokens":9}`:                                                 `,"max_completion_tokens":9}`,
+		`{"model":"m","stream":false,"thinking":false}`:                                               `,"chat_template_kwargs":{"enable_thinking":false}}`,
+		`{"model":"m","stream":false,"extra_args":{"b":[1],"a":"x","temperature":1},"temperature":0}`: `,"a":"x","b":[1],"temperature":1}`,
+		`{"model":"m","stream":false,"temperature":null,"thinking":null,"max_tokens":null}`:           `]}`,
 	} {
 		raw, _, _ := write(t, config, dialect{}, agent.Request{Messages: []msg{user("p")}})
 		require.True(t, strings.HasSuffix(raw, want), "%s gave %s", config, raw)
+	}
+}
+
+func TestRequest_AsksForAStream(t *testing.T) {
+	t.Parallel()
+	const whole, counts = `"stream":true}`, `"stream":true,"stream_options":{"include_usage":true}}`
+	for _, c := range []struct {
+		config string
+		d      dialect
+		want   string
+	}{
+		{`{"model":"m"}`, dialect{}, counts},
+		{`{"model":"m","url":"https://api.openai.com/v1"}`, dialect{}, counts},
+		{`{"model":"m","stream":false}`, dialect{}, `]}`},
+		{`{"model":"m","url":"https://api.openai.com.example/v1"}`, dialect{}, `]}`},
+		{`{"model":"m","url":"http://127.0.0.1/v1"}`, dialect{}, `]}`},
+		{`{"model":"m","url":"http://127.0.0.1/v1","stream":true}`, dialect{}, counts},
+		{`{"model":"m","stream":true}`, dialect{noStreamUsage: true}, whole},
+		{`{"model":"m","stream":true}`, dialect{noStream: true}, `]}`},
+	} {
+		raw, _, _ := write(t, c.config, c.d, agent.Request{Messages: []msg{user("p")}})
+		require.True(t, strings.HasSuffix(raw, c.want), "%s %+v gave %s", c.config, c.d, raw)
 	}
 }
 
@@ -153,9 +176,9 @@ func TestRequest_RepairsCalls(t *testing.T) {
 	require.Equal(t, "x_3", b.Messages[7].ToolCallID)
 	require.Equal(t, `{"b":9007199254740993}`, b.Messages[6].ToolCalls[0].Function.Arguments)
 	require.Equal(t, []string{"count", "gr__e_lesen_2", "gr__e_lesen"}, []string{b.Tools[0].Function.Name, b.Tools[1].Function.Name, b.Tools[2].Function.Name})
-	n := newNames(r)
-	require.Equal(t, "größe.lesen", n.offered("gr__e_lesen_2"))
-	require.Equal(t, "gr__e_lesen", n.offered("gr__e_lesen"))
+	n := wire.NewNames(r)
+	require.Equal(t, "größe.lesen", n.Offered("gr__e_lesen_2"))
+	require.Equal(t, "gr__e_lesen", n.Offered("gr__e_lesen"))
 
 	_, b, _ = write(t, `{"model":"m"}`, dialect{shortIDs: true}, r)
 	seen := map[string]bool{}
@@ -185,12 +208,12 @@ func TestRequest_ToolSchemas(t *testing.T) {
 		`{"type":"object","properties":{"a":{}}}`:                        `{"type":"object","properties":{"a":{}}}`,
 		`{"$schema":"x","type":"object","properties":{"a":{"const":1}}}`: `{"properties":{"a":{"const":1}},"type":"object"}`,
 	} {
-		require.Equal(t, want, string(withProperties(&agent.ToolSpec{Parameters: json.RawMessage(in)}, dialect{})), in)
+		require.Equal(t, want, string(wire.WithProperties(&agent.ToolSpec{Parameters: json.RawMessage(in)}, false)), in)
 	}
 	full := `{"$schema":"x","type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"type":["null","integer"],"exclusiveMinimum":0},"$ref":{"$ref":"#/x"},` +
 		`"c":{"const":"x"},"l":{"type":"array","items":{"anyOf":[{}],"type":"string","maxLength":3}}}}`
 	require.JSONEq(t, `{"type":"object","required":["a"],"properties":{"a":{"type":"integer"},"$ref":{},"c":{"enum":["x"]},"l":{"type":"array","items":{"type":"string"}}}}`,
-		string(withProperties(&agent.ToolSpec{Parameters: json.RawMessage(full)}, dialect{plainSchema: true})))
+		string(wire.WithProperties(&agent.ToolSpec{Parameters: json.RawMessage(full)}, true)))
 }
 
 func TestRequest_SendsBackWhatTheServerWants(t *testing.T) {
@@ -245,9 +268,9 @@ func TestDialect_Adapt(t *testing.T) {
 			conf, err := parseConfig(json.RawMessage(c.config))
 			require.NoError(t, err)
 			_, _, s := write(t, c.config, dialect{}, r)
-			f := complaint{message: c.says}.failure(400, nil)
+			f := wire.Complaint{Message: c.says}.Failure(400, nil)
 			next, ok := conf.start().adapt(f, s)
-			require.Equal(t, c.want != "", ok, f.kind)
+			require.Equal(t, c.want != "", ok, f.Kind)
 			if !ok {
 				return
 			}
@@ -316,25 +339,25 @@ func TestCredentials(t *testing.T) {
 		`{"basic_auth":"dTpw"}`:    "Basic dTpw",
 		`{"api_key":null,"x":"y"}`: "",
 	} {
-		c, err := ParseCredentials(in)
+		c, err := wire.ParseCredentials(in)
 		require.NoError(t, err)
-		h, err := c.header()
+		_, h, err := c.Header("")
 		require.NoError(t, err)
 		require.Equal(t, want, h, in)
 	}
 	for _, in := range []string{`{"api_key":7}`, `{"api_key":"s3cret`, `{"api_key":"s3cret","basic_auth":"s3cret"}`} {
-		_, err := ParseCredentials(in)
+		_, err := wire.ParseCredentials(in)
 		require.ErrorContains(t, err, "credentials")
 		require.NotContains(t, err.Error(), "s3cret")
 	}
 	for _, secret := range []string{"s3cret\n", "s3\x00cret", "s3cret”", "s3\tcret"} {
-		_, err := Credentials{APIKey: secret}.header()
+		_, _, err := wire.Credentials{APIKey: secret}.Header("")
 		require.ErrorContains(t, err, "not allowed in an HTTP header")
 		require.NotContains(t, err.Error(), "s3")
 	}
-	shown, err := json.Marshal(Credentials{APIKey: "s3cret"})
+	shown, err := json.Marshal(wire.Credentials{APIKey: "s3cret"})
 	require.NoError(t, err)
-	require.NotContains(t, string(shown)+Credentials{APIKey: "s3cret"}.String()+Credentials{APIKey: "s3cret"}.GoString(), "s3cret")
+	require.NotContains(t, string(shown)+wire.Credentials{APIKey: "s3cret"}.String()+wire.Credentials{APIKey: "s3cret"}.GoString(), "s3cret")
 }
 
 func FuzzRequest(f *testing.F) {
@@ -354,8 +377,8 @@ func FuzzRequest(f *testing.F) {
 			for _, c := range m.ToolCalls {
 				require.False(t, open[c.ID])
 				open[c.ID] = true
-				require.True(t, legalName(c.Function.Name))
-				require.True(t, isObject(c.Function.Arguments))
+				require.True(t, wire.LegalName(c.Function.Name))
+				require.True(t, wire.IsObject(c.Function.Arguments))
 			}
 			if m.Role == "tool" {
 				require.True(t, open[m.ToolCallID])

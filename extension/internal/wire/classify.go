@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"strings"
@@ -43,18 +43,18 @@ var codes = map[string]fault.Kind{
 }
 
 // classify sets kind and retry from code, type, status and words.
-func (f *failure) classify(code, kind string) {
-	w := f.words
+func (f *Failure) classify(code, kind string) {
+	w := f.Words
 	// A spent account and a request that can never pass both come as rate limits, and as nothing else.
 	if tooBigForever(w) {
-		f.kind = fault.ModelOverflow
+		f.Kind = fault.ModelOverflow
 		return
 	}
 	k, known := codes[code]
 	if !known {
 		k, known = codes[kind]
 	}
-	if known && k == fault.ModelUnavailable && f.status >= 400 && f.status < 500 && f.status != 408 && f.status != 409 && f.status != 429 {
+	if known && k == fault.ModelUnavailable && f.Status >= 400 && f.Status < 500 && f.Status != 408 && f.Status != 409 && f.Status != 429 {
 		known = false // "server_error" on a 400 says nothing
 	}
 	if !known {
@@ -68,19 +68,19 @@ func (f *failure) classify(code, kind string) {
 	case fault.ModelUnavailable, fault.ModelRejected, fault.ModelProtocol:
 		k = f.byWords(k, !known && kind == "invalid_request_error")
 	case fault.ModelAuth:
-		if f.status != 401 && refusalWords(w) {
+		if f.Status != 401 && refusalWords(w) {
 			k = fault.ModelRefused
 		}
 		if quotaWords(w) {
 			k = fault.ModelQuota
 		}
 	}
-	f.kind = k
-	f.retry = k == fault.ModelRateLimited || k == fault.ModelUnavailable
+	f.Kind = k
+	f.Retry = k == fault.ModelRateLimited || k == fault.ModelUnavailable
 }
 
-func (f *failure) byStatus() fault.Kind {
-	switch s := f.status; {
+func (f *Failure) byStatus() fault.Kind {
+	switch s := f.Status; {
 	case s == 401 || s == 403 || s == 407:
 		return fault.ModelAuth
 	case s == 402:
@@ -102,8 +102,8 @@ func (f *failure) byStatus() fault.Kind {
 // byWords looks through an unspecific status. The order is that of the consequences: a full context can be made
 // smaller, a refusal is an answer, an account must be filled, a wait must be kept. ours says that the body calls it
 // our mistake.
-func (f *failure) byWords(k fault.Kind, ours bool) fault.Kind {
-	w := f.words
+func (f *Failure) byWords(k fault.Kind, ours bool) fault.Kind {
+	w := f.Words
 	switch {
 	case overflowWords(w):
 		return fault.ModelOverflow
@@ -111,13 +111,13 @@ func (f *failure) byWords(k fault.Kind, ours bool) fault.Kind {
 		return fault.ModelRefused
 	case quotaWords(w):
 		return fault.ModelQuota
-	case k == fault.ModelRejected && f.status < 500 && anyOf(w, "rate limit", "too many requests", "throttl"):
+	case k == fault.ModelRejected && f.Status < 500 && AnyOf(w, "rate limit", "too many requests", "throttl"):
 		return fault.ModelRateLimited
-	case k == fault.ModelRejected && f.status < 300 && anyOf(w, "overloaded", "try again", "temporarily", "timed out", "timeout", "internal error", "unavailable", "bad gateway"):
+	case k == fault.ModelRejected && f.Status < 300 && AnyOf(w, "overloaded", "try again", "temporarily", "timed out", "timeout", "internal error", "unavailable", "bad gateway"):
 		return fault.ModelUnavailable
-	case k == fault.ModelRejected && f.status < 500 && anyOf(w, "api key", "api_key", "apikey") && anyOf(w, "invalid", "incorrect", "not valid", "missing", "expired"):
+	case k == fault.ModelRejected && f.Status < 500 && AnyOf(w, "api key", "api_key", "apikey") && AnyOf(w, "invalid", "incorrect", "not valid", "missing", "expired"):
 		return fault.ModelAuth
-	case k == fault.ModelUnavailable && f.status >= 500 && (ours || anyOf(w, "unsupported value", "unsupported parameter", "unsupported_value", "unsupported_parameter")):
+	case k == fault.ModelUnavailable && f.Status >= 500 && (ours || AnyOf(w, "unsupported value", "unsupported parameter", "unsupported_value", "unsupported_parameter")):
 		// Gateways wrap a refusal of theirs, or of the server behind them, into a 500.
 		return fault.ModelRejected
 	}
@@ -126,16 +126,16 @@ func (f *failure) byWords(k fault.Kind, ours bool) fault.Kind {
 
 // tooBigForever finds the rate limit that no wait satisfies: the request alone is larger than what a minute allows.
 func tooBigForever(w string) bool {
-	return strings.Contains(w, "request too large") && anyOf(w, "must be reduced", "reduce your")
+	return strings.Contains(w, "request too large") && AnyOf(w, "must be reduced", "reduce your")
 }
 
 // overflowWords knows the wordings of a prompt that is too long. Everything about rates is out: "too many tokens"
 // per minute is not a full context.
 func overflowWords(w string) bool {
-	if anyOf(w, "per minute", "per day", "per second", "rate limit", "throttl", "quota", " tpm", "(tpm)") {
+	if AnyOf(w, "per minute", "per day", "per second", "rate limit", "throttl", "quota", " tpm", "(tpm)") {
 		return false
 	}
-	if anyOf(w, "context_length_exceeded", "prompt is too long", "prompt too long", "input is too long", "input too long",
+	if AnyOf(w, "context_length_exceeded", "prompt is too long", "prompt too long", "input is too long", "input too long",
 		"message is too long", "conversation is too long", "request too large", "request body too large", "contextwindowexceeded",
 		"maximum prompt length", "reduce the length of the", "reduce the length of your", "reduce the number of input", "reduce your prompt",
 		"exceeds the available context", "context size has been exceeded", "range of input length", "model token limit",
@@ -146,26 +146,26 @@ func overflowWords(w string) bool {
 	if strings.Contains(w, "string_above_max_length") {
 		return strings.Contains(w, "content")
 	}
-	exceeds := anyOf(w, "exceed", "too long", "too large", "longer than", "larger than", "greater than", "maximum", "must be <=", "over the limit", "too many")
-	if exceeds && anyOf(w, "context length", "context window", "context size", "context limit", "context_length", "context_window", "n_ctx",
+	exceeds := AnyOf(w, "exceed", "too long", "too large", "longer than", "larger than", "greater than", "maximum", "must be <=", "over the limit", "too many")
+	if exceeds && AnyOf(w, "context length", "context window", "context size", "context limit", "context_length", "context_window", "n_ctx",
 		"maximum model length", "max_model_len", "maximum sequence length", "max context") {
 		return true
 	}
 	// A limit on what is to be generated is a setting, not a long prompt.
-	if anyOf(w, "completion tokens", "max_completion_tokens", "max_tokens is too large", "max_tokens must", "'max_tokens'") {
+	if AnyOf(w, "completion tokens", "max_completion_tokens", "max_tokens is too large", "max_tokens must", "'max_tokens'") {
 		return false
 	}
 	return exceeds && strings.Contains(w, "token") &&
-		anyOf(w, "input token", "prompt token", "number of tokens", "token count", "tokens in the prompt", "message token", "total tokens", "token limit", "inputs` tokens", "tokens > ", "requested tokens", "too many tokens")
+		AnyOf(w, "input token", "prompt token", "number of tokens", "token count", "tokens in the prompt", "message token", "total tokens", "token limit", "inputs` tokens", "tokens > ", "requested tokens", "too many tokens")
 }
 
 func quotaWords(w string) bool {
-	return anyOf(w, "insufficient_quota", "insufficient quota", "exceeded your current quota", "exceeded your quota", "check your plan and billing", "credit balance",
+	return AnyOf(w, "insufficient_quota", "insufficient quota", "exceeded your current quota", "exceeded your quota", "check your plan and billing", "credit balance",
 		"insufficient balance", "insufficient credit", "insufficient funds", "out of credits", "no credits", "more credits", "payment required", "billing hard limit",
 		"spending limit", "budget has been exceeded", "exceeded budget", "account is not active", "overdue", "余额不足", "欠费")
 }
 
 func refusalWords(w string) bool {
-	return anyOf(w, "content_filter", "content filter", "content management policy", "content policy", "content_policy", "responsible ai", "responsibleai",
+	return AnyOf(w, "content_filter", "content filter", "content management policy", "content policy", "content_policy", "responsible ai", "responsibleai",
 		"safety system", "moderation", "flagged", "inappropriate content", "data_inspection_failed", "prohibited content", "sensitive content")
 }

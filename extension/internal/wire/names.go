@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"strconv"
@@ -8,12 +8,12 @@ import (
 	"aidb/extension/internal/conversation"
 )
 
-// names knows the tools on offer by the names they have on the wire, and makes ids for calls that came without.
+// Names knows the tools on offer by the names they have on the wire, and makes ids for calls that came without.
 //
 // The protocol allows letters, digits, _ and - in a tool's name, 64 characters at most. A tool whose name is
 // legal keeps it; another one gets a legal alias for as long as it is on the wire.
-type names struct {
-	tools    []agent.ToolSpec
+type Names struct {
+	Tools    []agent.ToolSpec
 	messages []conversation.Message
 	// alias maps wire names to real ones, nil when every name is legal.
 	alias map[string]string
@@ -23,10 +23,10 @@ type names struct {
 
 const maxToolName = 64
 
-func newNames(r agent.Request) *names {
-	n := &names{tools: r.Tools, messages: r.Messages}
+func NewNames(r agent.Request) *Names {
+	n := &Names{Tools: r.Tools, messages: r.Messages}
 	for i := range r.Tools {
-		if name := r.Tools[i].Name; !legalName(name) {
+		if name := r.Tools[i].Name; !LegalName(name) {
 			if n.alias == nil {
 				n.alias = map[string]string{}
 			}
@@ -37,10 +37,10 @@ func newNames(r agent.Request) *names {
 }
 
 // unused returns the name, with a number when a tool or an alias has it already.
-func (n *names) unused(name string) string {
+func (n *Names) unused(name string) string {
 	try := name
 	for i := 2; ; i++ {
-		if _, taken := n.alias[try]; !taken && !n.knows(try) {
+		if _, taken := n.alias[try]; !taken && !n.Knows(try) {
 			return try
 		}
 		suffix := "_" + strconv.Itoa(i)
@@ -48,19 +48,19 @@ func (n *names) unused(name string) string {
 	}
 }
 
-func legalName(name string) bool {
+func LegalName(name string) bool {
 	if name == "" || len(name) > maxToolName {
 		return false
 	}
 	for i := range len(name) {
-		if !legalByte(name[i]) {
+		if !LegalByte(name[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-func legalByte(c byte) bool {
+func LegalByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
@@ -71,7 +71,7 @@ func legalise(name string) string {
 		if len(b) == maxToolName {
 			break
 		}
-		if r < 0x80 && legalByte(byte(r)) {
+		if r < 0x80 && LegalByte(byte(r)) {
 			b = append(b, byte(r))
 		} else {
 			b = append(b, '_')
@@ -83,19 +83,19 @@ func legalise(name string) string {
 	return string(b)
 }
 
-// knows reports whether a tool of exactly that name is on offer.
-func (n *names) knows(name string) bool {
-	for i := range n.tools {
-		if n.tools[i].Name == name {
+// Knows reports whether a tool of exactly that name is on offer.
+func (n *Names) Knows(name string) bool {
+	for i := range n.Tools {
+		if n.Tools[i].Name == name {
 			return true
 		}
 	}
 	return false
 }
 
-// onWire returns the name that a tool, on offer or long gone, has on the wire.
-func (n *names) onWire(name string) string {
-	if legalName(name) {
+// OnWire returns the name that a tool, on offer or long gone, has on the wire.
+func (n *Names) OnWire(name string) string {
+	if LegalName(name) {
 		return name
 	}
 	for wire, real := range n.alias {
@@ -106,11 +106,11 @@ func (n *names) onWire(name string) string {
 	return legalise(name)
 }
 
-// offered returns the tool that a reply means. A name that differs only in case, in white space around it or by
+// Offered returns the tool that a reply means. A name that differs only in case, in white space around it or by
 // the prefix and the marks that models take from their training means the one tool it fits; any other stays as it
 // is, and the loop tells the model that there is no such tool.
-func (n *names) offered(name string) string {
-	if n.knows(name) {
+func (n *Names) Offered(name string) string {
+	if n.Knows(name) {
 		return name
 	}
 	if real, ok := n.alias[name]; ok {
@@ -123,8 +123,8 @@ func (n *names) offered(name string) string {
 			return real
 		}
 		match := ""
-		for i := range n.tools {
-			switch has := n.tools[i].Name; {
+		for i := range n.Tools {
+			switch has := n.Tools[i].Name; {
 			case has == try:
 				return has
 			case strings.EqualFold(has, try):
@@ -141,9 +141,9 @@ func (n *names) offered(name string) string {
 	return trimmed
 }
 
-// freshID makes a call id that the conversation does not have. Nine letters and digits are what every provider
+// FreshID makes a call id that the conversation does not have. Nine letters and digits are what every provider
 // accepts.
-func (n *names) freshID() string {
+func (n *Names) FreshID() string {
 	for {
 		if n.made == 0 {
 			for i := range n.messages {
@@ -151,14 +151,14 @@ func (n *names) freshID() string {
 			}
 		}
 		n.made++
-		id := "call" + pad(n.made, 5)
+		id := "call" + Pad(n.made, 5)
 		if !n.hasID(id) {
 			return id
 		}
 	}
 }
 
-func (n *names) hasID(id string) bool {
+func (n *Names) hasID(id string) bool {
 	for i := range n.messages {
 		for j := range n.messages[i].ToolCalls {
 			if n.messages[i].ToolCalls[j].ID == id {
@@ -169,7 +169,7 @@ func (n *names) hasID(id string) bool {
 	return false
 }
 
-func pad(n, width int) string {
+func Pad(n, width int) string {
 	s := strconv.Itoa(n)
 	if len(s) < width {
 		s = "00000000"[:width-len(s)] + s

@@ -1,8 +1,10 @@
-package openai
+package wire
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -17,18 +19,33 @@ import (
 // document goes through json.Valid first.
 
 var (
-	errTruncated = errors.New("the JSON text ends in the middle")
+	ErrTruncated = errors.New("the JSON text ends in the middle")
 	errSyntax    = errors.New("the text is not JSON")
 )
 
-// scanner is a position in a JSON text.
-type scanner struct {
+// Scanner is a position in a JSON text.
+type Scanner struct {
 	b []byte
 	i int
 }
 
-// peek skips white space and returns the byte there, 0 at the end.
-func (s *scanner) peek() byte {
+// NewScanner returns a scanner at the beginning of a text.
+func NewScanner(b []byte) *Scanner { return &Scanner{b: b} }
+
+// Next steps over the byte that Peek saw.
+func (s *Scanner) Next() { s.i++ }
+
+// Pos is where the scanner stands.
+func (s *Scanner) Pos() int { return s.i }
+
+// Since is the text from a position to where the scanner stands.
+func (s *Scanner) Since(pos int) []byte { return s.b[pos:s.i] }
+
+// Whole is the text that is scanned.
+func (s *Scanner) Whole() []byte { return s.b }
+
+// Peek skips white space and returns the byte there, 0 at the end.
+func (s *Scanner) Peek() byte {
 	for s.i < len(s.b) {
 		switch c := s.b[s.i]; c {
 		case ' ', '\t', '\r', '\n':
@@ -40,9 +57,9 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-func (s *scanner) fail() error {
+func (s *Scanner) Fail() error {
 	if s.i >= len(s.b) {
-		return errTruncated
+		return ErrTruncated
 	}
 	return errSyntax
 }
@@ -69,8 +86,8 @@ var class = func() (t [256]uint8) {
 	return t
 }()
 
-// text is a string of a reply: the bytes between the quotes as they stand in the body, or a Go string.
-type text struct {
+// Text is a string of a reply: the bytes between the quotes as they stand in the body, or a Go string.
+type Text struct {
 	raw     []byte
 	flags   uint8
 	owned   bool // raw is not part of the body
@@ -78,12 +95,12 @@ type text struct {
 	s       string
 }
 
-func textOf(s string) text { return text{decoded: true, s: s} }
+func TextOf(s string) Text { return Text{decoded: true, s: s} }
 
-func (t text) empty() bool { return len(t.raw) == 0 && t.s == "" }
+func (t Text) Empty() bool { return len(t.raw) == 0 && t.s == "" }
 
-// str reads a string; the scanner stands at its quote.
-func (s *scanner) str() (text, error) {
+// Str reads a string; the scanner stands at its quote.
+func (s *Scanner) Str() (Text, error) {
 	start := s.i + 1
 	var flags uint8
 	for i := start; i < len(s.b); i++ {
@@ -97,7 +114,7 @@ func (s *scanner) str() (text, error) {
 		}
 		if s.b[i] == '"' {
 			s.i = i + 1
-			return text{raw: s.b[start:i], flags: flags}, nil
+			return Text{raw: s.b[start:i], flags: flags}, nil
 		}
 		i++
 		if i == len(s.b) {
@@ -113,24 +130,24 @@ func (s *scanner) str() (text, error) {
 		}
 	}
 	s.i = len(s.b)
-	return text{}, errTruncated
+	return Text{}, ErrTruncated
 }
 
-// skip reads one value of any kind and returns its text. Brackets are counted, not matched: nothing is made of
+// Skip reads one value of any kind and returns its text. Brackets are counted, not matched: nothing is made of
 // a value that is skipped, so that a nonsense inside one does no harm.
-func (s *scanner) skip() ([]byte, error) {
-	c := s.peek()
+func (s *Scanner) Skip() ([]byte, error) {
+	c := s.Peek()
 	start := s.i
 	switch c {
 	case '"':
-		_, err := s.str()
+		_, err := s.Str()
 		return s.b[start:s.i], err
 	case '{', '[':
 		depth := 0
 		for s.i < len(s.b) {
 			switch s.b[s.i] {
 			case '"':
-				if _, err := s.str(); err != nil {
+				if _, err := s.Str(); err != nil {
 					return nil, err
 				}
 				continue
@@ -145,7 +162,7 @@ func (s *scanner) skip() ([]byte, error) {
 			}
 			s.i++
 		}
-		return nil, errTruncated
+		return nil, ErrTruncated
 	}
 	for s.i < len(s.b) {
 		switch s.b[s.i] {
@@ -158,16 +175,16 @@ func (s *scanner) skip() ([]byte, error) {
 		s.i++
 	}
 	if s.i == start {
-		return nil, errTruncated
+		return nil, ErrTruncated
 	}
 	return s.b[start:s.i], nil
 }
 
-// object reads an object, calling member for each key; member reads the value. The scanner stands at the brace.
-func (s *scanner) object(member func(key string) error) error {
+// Object reads an object, calling member for each key; member reads the value. The scanner stands at the brace.
+func (s *Scanner) Object(member func(key string) error) error {
 	s.i++
 	for {
-		switch s.peek() {
+		switch s.Peek() {
 		case '}':
 			s.i++
 			return nil
@@ -176,18 +193,18 @@ func (s *scanner) object(member func(key string) error) error {
 			continue
 		case '"':
 		default:
-			return s.fail()
+			return s.Fail()
 		}
-		key, err := s.str()
+		key, err := s.Str()
 		if err != nil {
 			return err
 		}
-		if s.peek() != ':' {
-			return s.fail()
+		if s.Peek() != ':' {
+			return s.Fail()
 		}
 		s.i++
-		if s.peek() == 0 {
-			return s.fail()
+		if s.Peek() == 0 {
+			return s.Fail()
 		}
 		if err := member(key.String()); err != nil {
 			return err
@@ -195,11 +212,11 @@ func (s *scanner) object(member func(key string) error) error {
 	}
 }
 
-// array reads an array, calling element at each value; element reads it. The scanner stands at the bracket.
-func (s *scanner) array(element func() error) error {
+// Array reads an array, calling element at each value; element reads it. The scanner stands at the bracket.
+func (s *Scanner) Array(element func() error) error {
 	s.i++
 	for {
-		switch s.peek() {
+		switch s.Peek() {
 		case ']':
 			s.i++
 			return nil
@@ -207,7 +224,7 @@ func (s *scanner) array(element func() error) error {
 			s.i++
 			continue
 		case 0:
-			return s.fail()
+			return s.Fail()
 		}
 		if err := element(); err != nil {
 			return err
@@ -216,7 +233,7 @@ func (s *scanner) array(element func() error) error {
 }
 
 // String returns the text, cleaned of what PostgreSQL cannot store.
-func (t text) String() string {
+func (t Text) String() string {
 	if t.decoded {
 		return t.s
 	}
@@ -301,28 +318,28 @@ func hex4(raw []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// appendText writes a reply's string as JSON, as it stands in the body when nothing is wrong with it.
-func appendText(dst []byte, t text) []byte {
+// AppendText writes a reply's string as JSON, as it stands in the body when nothing is wrong with it.
+func AppendText(dst []byte, t Text) []byte {
 	if !t.decoded && t.flags&(hasControl|hasUnicode) == 0 && (t.flags&hasHigh == 0 || utf8.Valid(t.raw)) {
 		dst = append(dst, '"')
 		dst = append(dst, t.raw...)
 		return append(dst, '"')
 	}
-	return appendString(dst, t.String())
+	return AppendString(dst, t.String())
 }
 
 const hexDigits = "0123456789abcdef"
 
-// appendString writes s as a JSON string.
-func appendString(dst []byte, s string) []byte {
+// AppendString writes s as a JSON string.
+func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	dst = appendEscaped(dst, s)
+	dst = AppendEscaped(dst, s)
 	return append(dst, '"')
 }
 
-// appendEscaped writes s without the quotes. Invalid UTF-8, which is what an unpaired surrogate is in a Go string,
+// AppendEscaped writes s without the quotes. Invalid UTF-8, which is what an unpaired surrogate is in a Go string,
 // becomes U+FFFD and NUL goes: servers refuse both, and then refuse the conversation for ever after.
-func appendEscaped(dst []byte, s string) []byte {
+func AppendEscaped(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -358,4 +375,39 @@ func appendEscaped(dst []byte, s string) []byte {
 		i += size
 	}
 	return append(dst, s[start:]...)
+}
+
+// May reports, without resolving escapes, whether the text may hold the word or begin with one of the bytes.
+func (t Text) May(word, first string) bool {
+	if t.decoded {
+		return strings.Contains(t.s, word) || t.s != "" && strings.ContainsAny(t.s[:1], first)
+	}
+	return t.flags&hasUnicode != 0 || bytes.Contains(t.raw, []byte(word)) || len(t.raw) > 0 && (t.raw[0] == '\\' || strings.IndexByte(first, t.raw[0]) >= 0)
+}
+
+// Size is about how many bytes the text has.
+func (t Text) Size() int { return len(t.raw) + len(t.s) }
+
+// Join puts two texts together without resolving their escapes.
+func (t Text) Join(with Text) Text {
+	switch {
+	case with.Empty():
+		return t
+	case t.Empty():
+		return with
+	}
+	t, with = t.undecoded(), with.undecoded()
+	if !t.owned {
+		// The text is a piece of the body: appending would write over what comes after it.
+		t.raw, t.owned = bytes.Clone(t.raw), true
+	}
+	t.raw, t.flags = append(t.raw, with.raw...), t.flags|with.flags
+	return t
+}
+
+func (t Text) undecoded() Text {
+	if !t.decoded {
+		return t
+	}
+	return Text{raw: AppendEscaped(nil, t.s), flags: hasEscape | hasUnicode | hasHigh, owned: true}
 }

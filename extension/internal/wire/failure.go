@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bytes"
@@ -10,62 +10,62 @@ import (
 	"aidb/extension/internal/fault"
 )
 
-// failure is why one try of a request gave no reply, and what may be done about it.
-type failure struct {
-	kind fault.Kind
+// Failure is why one try of a request gave no reply, and what may be done about it.
+type Failure struct {
+	Kind fault.Kind
 	// status is the HTTP status, or the one that a body of status 200 claims; 0 when no response came.
-	status int
+	Status int
 	// text is what the server, or the network, said: one line, cleaned, not yet free of secrets.
-	text string
+	Text string
 	// retry says that the same request may succeed later; wait is how long the server asks to wait, 0 when it
 	// does not say.
-	retry bool
+	Retry bool
 	wait  time.Duration
 	// words is text with code, type and parameter in lower case, for those who look for words.
-	words string
+	Words string
 	// param is the request's member that the server does not accept.
 	param string
 	// id is the server's name for the request.
 	id string
 	// cause, when set, is a complete error that only needs to be passed on.
-	cause error
+	Cause error
 }
 
 // Error implements error, so that a failure can pass through the library's client.
-func (f *failure) Error() string { return f.text }
+func (f *Failure) Error() string { return f.Text }
 
 const (
 	// maxText bounds the provider's words in an error text.
-	maxText = 1000
+	MaxText = 1000
 	// maxExcerpt bounds what is shown of a body that is not understood.
-	maxExcerpt = 200
+	MaxExcerpt = 200
 	// maxCalls bounds the calls of one reply. Models ask for a handful, broken ones for thousands.
-	maxCalls = 256
+	MaxCalls = 256
 )
 
-// transient is a reply that came out broken, and need not the next time.
-func transient(what string) *failure {
-	return &failure{kind: fault.ModelProtocol, status: 200, text: what, retry: true}
+// Transient is a reply that came out broken, and need not the next time.
+func Transient(what string) *Failure {
+	return &Failure{Kind: fault.ModelProtocol, Status: 200, Text: what, Retry: true}
 }
 
-func filteredAway() *failure {
-	return &failure{kind: fault.ModelRefused, status: 200, text: "no choices: the content filter blocked the request"}
+func FilteredAway() *Failure {
+	return &Failure{Kind: fault.ModelRefused, Status: 200, Text: "no choices: the content filter blocked the request"}
 }
 
-func overflowed(word string) *failure {
-	return &failure{kind: fault.ModelOverflow, status: 200, text: "finish_reason " + word}
+func Overflowed(word string) *Failure {
+	return &Failure{Kind: fault.ModelOverflow, Status: 200, Text: "finish_reason " + word}
 }
 
-func tooManyCalls(n int) *failure {
-	return &failure{kind: fault.ModelProtocol, status: 200, text: fmt.Sprintf("a reply with more than %d tool calls", maxCalls)}
+func TooManyCalls(n int) *Failure {
+	return &Failure{Kind: fault.ModelProtocol, Status: 200, Text: fmt.Sprintf("a reply with more than %d tool calls", MaxCalls)}
 }
 
-func tooLarge(limit int64) *failure {
-	return &failure{kind: fault.ModelProtocol, status: 200, text: fmt.Sprintf("a reply larger than the limit of %s", bytesText(limit))}
+func tooLarge(limit int64) *Failure {
+	return &Failure{Kind: fault.ModelProtocol, Status: 200, Text: fmt.Sprintf("a reply larger than the limit of %s", bytesText(limit))}
 }
 
-// notJSON is a body of status 200 that is something else, a login page most likely.
-func notJSON(body []byte, contentType string) *failure {
+// NotJSON is a body of status 200 that is something else, a login page most likely.
+func NotJSON(body []byte, contentType string) *Failure {
 	kind, _, _ := strings.Cut(contentType, ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	if kind == "" || strings.Contains(kind, "json") {
@@ -74,18 +74,18 @@ func notJSON(body []byte, contentType string) *failure {
 			kind = "text/html"
 		}
 	}
-	return &failure{kind: fault.ModelProtocol, status: 200, text: fault.Cut(kind, 60) + ", not JSON (HTTP 200): " + firstWords(body)}
+	return &Failure{Kind: fault.ModelProtocol, Status: 200, Text: fault.Cut(kind, 60) + ", not JSON (HTTP 200): " + FirstWords(body)}
 }
 
-// firstWords shows the beginning of a body: its text when it is a page, one line, cleaned.
-func firstWords(body []byte) string {
+// FirstWords shows the beginning of a body: its text when it is a page, one line, cleaned.
+func FirstWords(body []byte) string {
 	body = body[:min(len(body), 4096)]
 	if t := bytes.TrimSpace(body); len(t) > 0 && t[0] == '<' {
 		if words := pageText(t); words != "" {
-			return fault.Cut(words, maxExcerpt)
+			return fault.Cut(words, MaxExcerpt)
 		}
 	}
-	return fault.Cut(oneLine(string(body)), maxExcerpt)
+	return fault.Cut(OneLine(string(body)), MaxExcerpt)
 }
 
 // pageText takes the tags out of a page, and what is not meant to be read.
@@ -111,11 +111,11 @@ func pageText(page []byte) string {
 			}
 		}
 	}
-	return oneLine(b.String())
+	return OneLine(b.String())
 }
 
-// oneLine makes one clean line of any text: white space and control characters become single blanks.
-func oneLine(s string) string {
+// OneLine makes one clean line of any text: white space and control characters become single blanks.
+func OneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(conversation.Clean(s), func(r rune) bool {
 		return r <= ' ' || r == 0x7f || r == 0x85 || r == 0xa0 || r == 0x2028 || r == 0x2029
 	}), " ")
@@ -131,50 +131,50 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// fault makes the error that leaves the package. where is the request's address, tries how often it was sent.
-func (f *failure) fault(where string, tries int, scrub func(string) string) *fault.Error {
-	said := fault.Cut(scrub(f.text), maxText)
+// Fault makes the error that leaves the package. where is the request's address, tries how often it was sent.
+func (f *Failure) Fault(where string, tries int, scrub func(string) string) *fault.Error {
+	said := fault.Cut(scrub(f.Text), MaxText)
 	status := ""
-	if f.status >= 300 {
-		status = fmt.Sprintf(" (HTTP %d)", f.status)
+	if f.Status >= 300 {
+		status = fmt.Sprintf(" (HTTP %d)", f.Status)
 	}
 	var m string
 	switch {
-	case f.status == 0:
+	case f.Status == 0:
 		m = fmt.Sprintf("could not get an answer from model server %s: %s", where, said)
-	case f.kind == fault.ModelProtocol:
+	case f.Kind == fault.ModelProtocol:
 		m = fmt.Sprintf("model server %s answered with %s", where, said)
-	case f.kind == fault.ModelAuth:
+	case f.Kind == fault.ModelAuth:
 		m = fmt.Sprintf("model server %s did not accept the credentials%s: %s", where, status, said)
-	case f.kind == fault.ModelQuota:
+	case f.Kind == fault.ModelQuota:
 		m = fmt.Sprintf("the account at model server %s has no quota left%s: %s", where, status, said)
-	case f.kind == fault.ModelRateLimited:
+	case f.Kind == fault.ModelRateLimited:
 		m = fmt.Sprintf("model server %s limits the rate of requests%s: %s", where, status, said)
-	case f.kind == fault.ModelOverflow:
+	case f.Kind == fault.ModelOverflow:
 		m = fmt.Sprintf("the conversation does not fit into the model's context: model server %s answered%s: %s", where, status, said)
-	case f.kind == fault.ModelRefused:
+	case f.Kind == fault.ModelRefused:
 		m = fmt.Sprintf("model server %s refused to answer%s: %s", where, status, said)
 	default:
-		m = fmt.Sprintf("model server %s answered HTTP %d: %s", where, f.status, said)
+		m = fmt.Sprintf("model server %s answered HTTP %d: %s", where, f.Status, said)
 	}
 	if tries > 1 {
 		m += fmt.Sprintf(" (tried %d times)", tries)
 	}
-	e := fault.Wrap(f.cause, f.kind, "%s", m)
+	e := fault.Wrap(f.Cause, f.Kind, "%s", m)
 	if f.id != "" {
-		e.Detail = fmt.Sprintf("The server's name for the request is %q.", fault.Cut(scrub(f.id), maxExcerpt))
+		e.Detail = fmt.Sprintf("The server's name for the request is %q.", fault.Cut(scrub(f.id), MaxExcerpt))
 	}
 	e.Hint = f.hint()
 	return e
 }
 
-func (f *failure) hint() string {
+func (f *Failure) hint() string {
 	switch {
-	case f.kind == fault.ModelAuth:
+	case f.Kind == fault.ModelAuth:
 		return "Check the credentials of the model."
-	case f.param != "" && f.kind == fault.ModelRejected:
-		return fmt.Sprintf("Remove or change %q in the model's config.", fault.Cut(f.param, maxExcerpt))
-	case f.status == 404 || f.status == 405 || (f.kind == fault.ModelProtocol && strings.Contains(f.text, "not JSON")):
+	case f.param != "" && f.Kind == fault.ModelRejected:
+		return fmt.Sprintf("Remove or change %q in the model's config.", fault.Cut(f.param, MaxExcerpt))
+	case f.Status == 404 || f.Status == 405 || (f.Kind == fault.ModelProtocol && strings.Contains(f.Text, "not JSON")):
 		return "Check url and model in the model's config: url is a base such as http://host:port/v1, or ends in /chat/completions."
 	}
 	return ""

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"net/http"
@@ -13,7 +13,7 @@ import (
 
 // wrapped puts a message into the standard error body.
 func wrapped(message, code string) string {
-	return string(append(appendString([]byte(`{"error":{"message":`), message), `,"type":"invalid_request_error","param":null,"code":`+code+`}}`...))
+	return string(append(AppendString([]byte(`{"error":{"message":`), message), `,"type":"invalid_request_error","param":null,"code":`+code+`}}`...))
 }
 
 func TestClassify_Overflow(t *testing.T) {
@@ -54,13 +54,13 @@ func TestClassify_Overflow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := answered(c.status, http.Header{}, []byte(wrapped(c.text, "null")), time.Now())
-			require.Equal(t, fault.ModelOverflow, f.kind)
-			require.False(t, f.retry)
-			require.Contains(t, f.fault("http://x/v1", 1, scrubber{}.text).Message, "context")
+			require.Equal(t, fault.ModelOverflow, f.Kind)
+			require.False(t, f.Retry)
+			require.Contains(t, f.Fault("http://x/v1", 1, scrubber{}.Text).Message, "context")
 		})
 	}
 	for _, body := range []string{wrapped("whatever", `"context_length_exceeded"`), `{"error":{"type":"exceed_context_size_error","message":"x","n_ctx":4096}}`} {
-		require.Equal(t, fault.ModelOverflow, answered(400, http.Header{}, []byte(body), time.Now()).kind)
+		require.Equal(t, fault.ModelOverflow, answered(400, http.Header{}, []byte(body), time.Now()).Kind)
 	}
 }
 
@@ -124,10 +124,10 @@ func TestClassify_Others(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := answered(c.status, http.Header{}, []byte(c.body), time.Now())
-			require.Equal(t, c.kind, f.kind, f.text)
-			require.Equal(t, c.retry, f.retry, f.text)
-			require.Contains(t, f.text, c.text)
-			e := f.fault("http://x/v1/chat/completions", 2, scrubber{}.text)
+			require.Equal(t, c.kind, f.Kind, f.Text)
+			require.Equal(t, c.retry, f.Retry, f.Text)
+			require.Contains(t, f.Text, c.text)
+			e := f.Fault("http://x/v1/chat/completions", 2, scrubber{}.Text)
 			require.Contains(t, e.Message, "http://x/v1/chat/completions")
 			require.Contains(t, e.Message, "(tried 2 times)")
 			require.NotContains(t, e.Message, "\n")
@@ -139,13 +139,13 @@ func TestClassify_Others(t *testing.T) {
 func TestAnswered_SaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	f := answered(400, http.Header{"X-Request-Id": {"req_1"}}, []byte(`{"error":{"message":"no","param":"temperature"}}`), time.Now())
-	e := f.fault("http://x", 1, scrubber{}.text)
+	e := f.Fault("http://x", 1, scrubber{}.Text)
 	require.Equal(t, `The server's name for the request is "req_1".`, e.Detail)
 	require.Contains(t, e.Hint, `"temperature"`)
-	require.Contains(t, answered(404, http.Header{}, nil, time.Now()).fault("http://x", 1, scrubber{}.text).Hint, "url")
-	require.Contains(t, answered(401, http.Header{}, nil, time.Now()).fault("http://x", 1, scrubber{}.text).Hint, "credentials")
-	require.False(t, answered(500, http.Header{"X-Should-Retry": {"false"}}, nil, time.Now()).retry)
-	require.Contains(t, answered(400, http.Header{}, nil, time.Now()).text, "context length")
+	require.Contains(t, answered(404, http.Header{}, nil, time.Now()).Fault("http://x", 1, scrubber{}.Text).Hint, "url")
+	require.Contains(t, answered(401, http.Header{}, nil, time.Now()).Fault("http://x", 1, scrubber{}.Text).Hint, "credentials")
+	require.False(t, answered(500, http.Header{"X-Should-Retry": {"false"}}, nil, time.Now()).Retry)
+	require.Contains(t, answered(400, http.Header{}, nil, time.Now()).Text, "context length")
 }
 
 func TestWaits(t *testing.T) {
@@ -211,24 +211,24 @@ func TestRetry_Delay(t *testing.T) {
 func TestScrubber(t *testing.T) {
 	t.Parallel()
 	key := Credentials{APIKey: `sk-"sec/ret"-0001`}
-	h, err := key.header()
+	_, h, err := key.Header("")
 	require.NoError(t, err)
-	s := newScrubber(key, h)
+	s := newscrubber(key, h)
 	for _, in := range []string{
 		`invalid token 'Bearer sk-"sec/ret"-0001'`, `sk-\"sec/ret\"-0001`, `sk-"sec\/ret"-0001`, `sk-%22sec%2Fret%22-0001`,
 	} {
-		require.NotContains(t, s.text(in), "ret", in)
+		require.NotContains(t, s.Text(in), "ret", in)
 		require.NotContains(t, string(s.body([]byte(in), minInError)), "0001", in)
 	}
 	basic := Credentials{BasicAuth: "user:passw0rd"}
-	h, err = basic.header()
+	_, h, err = basic.Header("")
 	require.NoError(t, err)
 	require.Equal(t, "Basic dXNlcjpwYXNzdzByZA==", h)
-	s = newScrubber(basic, h)
-	require.NotContains(t, s.text("dXNlcjpwYXNzdzByZA== user:passw0rd passw0rd"), "passw0rd")
-	require.NotContains(t, s.text("got dXNlcjpwYXNzdzByZA=="), "dXN")
-	require.Equal(t, "someone else's Bearer [redacted] here", newScrubber(Credentials{}, "").text("someone else's Bearer abcdefgh.ijk here"))
+	s = newscrubber(basic, h)
+	require.NotContains(t, s.Text("dXNlcjpwYXNzdzByZA== user:passw0rd passw0rd"), "passw0rd")
+	require.NotContains(t, s.Text("got dXNlcjpwYXNzdzByZA=="), "dXN")
+	require.Equal(t, "someone else's Bearer [redacted] here", newscrubber(Credentials{}, "").Text("someone else's Bearer abcdefgh.ijk here"))
 	// A local server's non-key is a word.
-	word := newScrubber(Credentials{APIKey: "ollama"}, "Bearer ollama")
+	word := newscrubber(Credentials{APIKey: "ollama"}, "Bearer ollama")
 	require.Equal(t, "ollama is a llama", string(word.body([]byte("ollama is a llama"), minInReply)))
 }

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ const (
 	minInReply = 12
 )
 
-// newScrubber knows the secret in the spellings in which it may come back.
-func newScrubber(c Credentials, header string) scrubber {
+// newscrubber knows the secret in the spellings in which it may come back.
+func newscrubber(c Credentials, header string) scrubber {
 	var s scrubber
 	add := func(secret string) {
 		if len(secret) >= minInError && !slices.Contains(s.needles, secret) {
@@ -59,8 +59,8 @@ var authorization = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(bearer|basic)[ :]+[A-Za-z0-9._~+/=-]{8,}`)
 })
 
-// text cleans an error text.
-func (s scrubber) text(t string) string {
+// Text cleans an error text.
+func (s scrubber) Text(t string) string {
 	for _, n := range s.needles {
 		t = strings.ReplaceAll(t, n, redacted)
 	}

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"aidb/extension/internal/fault"
 )
 
-// complaint is what an error body says, in whichever of the many shapes.
-type complaint struct {
-	message string
+// Complaint is what an error body says, in whichever of the many shapes.
+type Complaint struct {
+	Message string
 	code    string
 	kind    string
 	param   string
@@ -23,17 +23,17 @@ type complaint struct {
 	wait time.Duration
 }
 
-// parseComplaint reads an error body; false when it does not look like one.
-func parseComplaint(body []byte) (complaint, bool) {
+// ParseComplaint reads an error body; false when it does not look like one.
+func ParseComplaint(body []byte) (Complaint, bool) {
 	var doc any
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
 	if d.Decode(&doc) != nil {
-		return complaint{}, false
+		return Complaint{}, false
 	}
-	var c complaint
+	var c Complaint
 	c.read(doc, 0)
-	return c, c.message != "" || c.code != "" || c.kind != ""
+	return c, c.Message != "" || c.code != "" || c.kind != ""
 }
 
 // The members that say what went wrong, the most telling first.
@@ -46,7 +46,7 @@ var (
 // maxWrapped bounds how deep an error may hide in others.
 const maxWrapped = 6
 
-func (c *complaint) read(v any, depth int) {
+func (c *Complaint) read(v any, depth int) {
 	if depth > maxWrapped {
 		return
 	}
@@ -56,7 +56,7 @@ func (c *complaint) read(v any, depth int) {
 	case []any:
 		for _, e := range v {
 			c.read(e, depth+1)
-			if c.message != "" {
+			if c.Message != "" {
 				return
 			}
 		}
@@ -75,7 +75,7 @@ func (c *complaint) read(v any, depth int) {
 			}
 		}
 		for _, k := range messageKeys {
-			if c.message != "" {
+			if c.Message != "" {
 				break
 			}
 			c.say(flat(v[k], 0))
@@ -99,21 +99,21 @@ func (c *complaint) read(v any, depth int) {
 }
 
 // readMore looks at what some vendors add: the upstream's own words, and how long to wait.
-func (c *complaint) readMore(v map[string]any) {
+func (c *Complaint) readMore(v map[string]any) {
 	if inner, ok := v["innererror"].(map[string]any); ok {
 		if s, ok := inner["code"].(string); ok && s != "" {
 			c.code = strings.TrimPrefix(c.code+" "+s, " ")
 		}
 	}
 	if meta, ok := v["metadata"].(map[string]any); ok {
-		if raw := flat(meta["raw"], 0); raw != "" && !strings.Contains(c.message, raw) {
-			c.message = strings.TrimPrefix(c.message+" ("+raw+")", " ")
+		if raw := flat(meta["raw"], 0); raw != "" && !strings.Contains(c.Message, raw) {
+			c.Message = strings.TrimPrefix(c.Message+" ("+raw+")", " ")
 		}
 		if h, ok := meta["headers"].(map[string]any); ok && c.wait == 0 {
 			c.wait = headerWait(func(key string) string { return lookup(h, key) }, time.Now())
 		}
 		if reasons := flat(meta["reasons"], 0); reasons != "" {
-			c.message = strings.TrimPrefix(c.message+" ("+reasons+")", " ")
+			c.Message = strings.TrimPrefix(c.Message+" ("+reasons+")", " ")
 		}
 	}
 	if list, ok := v["details"].([]any); ok && c.wait == 0 {
@@ -136,9 +136,9 @@ func lookup(m map[string]any, key string) string {
 	return ""
 }
 
-func (c *complaint) say(s string) {
-	if c.message == "" {
-		c.message = strings.TrimSpace(s)
+func (c *Complaint) say(s string) {
+	if c.Message == "" {
+		c.Message = strings.TrimSpace(s)
 	}
 }
 
@@ -192,51 +192,51 @@ func location(v any) string {
 }
 
 // answered makes a failure of a response with an error status.
-func answered(status int, header http.Header, body []byte, now time.Time) *failure {
-	c, ok := parseComplaint(body)
+func answered(status int, header http.Header, body []byte, now time.Time) *Failure {
+	c, ok := ParseComplaint(body)
 	if !ok {
-		if c.message = firstWords(body); c.message == "" {
-			c.message = strings.TrimSpace(http.StatusText(status) + " (no reason given)")
+		if c.Message = FirstWords(body); c.Message == "" {
+			c.Message = strings.TrimSpace(http.StatusText(status) + " (no reason given)")
 			if status == http.StatusBadRequest {
-				c.message += "; some servers answer so when the context length is exceeded"
+				c.Message += "; some servers answer so when the context length is exceeded"
 			}
 		}
 	}
-	f := c.failure(status, header)
+	f := c.Failure(status, header)
 	if w := headerWait(header.Get, now); w > 0 {
 		f.wait = w
 	}
 	if header.Get("X-Should-Retry") == "false" {
-		f.retry = false
+		f.Retry = false
 	}
 	return f
 }
 
-// insideSuccess makes a failure of an error object that came with status 200. The status is the one it claims.
-func insideSuccess(raw []byte) *failure {
-	c, ok := parseComplaint(raw)
+// InsideSuccess makes a failure of an error object that came with status 200. The status is the one it claims.
+func InsideSuccess(raw []byte) *Failure {
+	c, ok := ParseComplaint(raw)
 	if !ok {
-		c.message = firstWords(raw)
+		c.Message = FirstWords(raw)
 	}
-	return c.failure(200, nil)
+	return c.Failure(200, nil)
 }
 
-// failure classifies the complaint.
-func (c complaint) failure(status int, header http.Header) *failure {
+// Failure classifies the complaint.
+func (c Complaint) Failure(status int, header http.Header) *Failure {
 	if status < 300 {
 		if n, err := strconv.Atoi(c.code); err == nil && n >= 400 && n < 600 {
 			status = n
 		}
 	}
-	f := &failure{status: status, param: oneLine(c.param), wait: c.wait}
-	f.text = oneLine(c.message)
-	if f.text == "" {
-		f.text = oneLine(strings.TrimSpace(c.kind + " " + c.code))
+	f := &Failure{Status: status, param: OneLine(c.param), wait: c.wait}
+	f.Text = OneLine(c.Message)
+	if f.Text == "" {
+		f.Text = OneLine(strings.TrimSpace(c.kind + " " + c.code))
 	}
-	f.text = fault.Cut(f.text, 4*maxText)
-	f.words = strings.ToLower(strings.Join([]string{f.text, c.code, c.kind, c.param}, " "))
+	f.Text = fault.Cut(f.Text, 4*MaxText)
+	f.Words = strings.ToLower(strings.Join([]string{f.Text, c.code, c.kind, c.param}, " "))
 	if f.wait == 0 {
-		f.wait = textWait(f.words)
+		f.wait = textWait(f.Words)
 	}
 	if header != nil {
 		f.id = requestID(header)
@@ -245,7 +245,7 @@ func (c complaint) failure(status int, header http.Header) *failure {
 	return f
 }
 
-// anyOf reports whether one of the words occurs.
-func anyOf(s string, words ...string) bool {
+// AnyOf reports whether one of the words occurs.
+func AnyOf(s string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 }
