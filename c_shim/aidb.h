@@ -81,6 +81,14 @@ typedef struct AidbResult
 } AidbResult;
 
 extern void aidb_serve(const char *function, int nargs, char **args, Oid owner, AidbResult *result);
+/* for the worker, which has many runs at a time (worker/tasks.c) */
+extern void aidb_set_run(uint64 id, Oid owner, char *caller, char *principal);
+extern void aidb_send_command(AidbBridge *b, uint32 kind, uint64 run_id, StringInfo body);
+extern void aidb_send_config(AidbBridge *b);
+extern AidbMsg *aidb_serve_request(AidbMsg *m);	/* the reply */
+extern AidbMsg *aidb_error_reply(const AidbMsg *m, const ErrorData *e);
+extern void aidb_serve_write(AidbMsg *m);
+extern void aidb_wait_for_go(AidbBridge *b, long timeout);
 extern const char *aidb_run_caller(void);	/* of the run in hand, or NULL */
 extern const char *aidb_run_principal(void);
 extern bool aidb_run_active(void);
@@ -88,6 +96,8 @@ extern bool aidb_run_active(void);
 /* --- requests.c: what Go may ask for ---------------------------------------- */
 extern uint32 aidb_handle_request(uint32 kind, AidbReader *r, StringInfo reply, Oid owner);
 extern void aidb_show_notice(AidbReader *r);
+struct pg_uuid_t;
+extern bool aidb_lock_conversation(const struct pg_uuid_t *id, bool dont_wait);
 
 /* --- sandbox.c: the only code that changes the user id --------------------- */
 typedef struct AidbOwnerScope
@@ -158,6 +168,10 @@ typedef struct AidbToolCall
 typedef struct AidbToolScope AidbToolScope;
 
 extern AidbToolScope *aidb_tool_scope;	/* NULL outside a tool call */
+/* This process makes each transaction for one tool call alone, and nobody else's work is in it. */
+extern bool aidb_own_transactions;
+extern void aidb_commit_as(Oid role);	/* InvalidOid: as whoever we are */
+extern Oid	aidb_last_tool_role;
 extern void aidb_run_tool(AidbToolCall *call);	/* enter, execute, leave; raises */
 extern bool aidb_tool_deadline_passed(void);
 

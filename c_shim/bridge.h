@@ -16,6 +16,9 @@
  *	- Every message belongs to a run (one call of an SQL function that is
  *	  implemented in Go).  Run ids are never reused in a process; messages of
  *	  a run that has ended are dropped by whoever meets them.
+ *	- In a session all of a run is in the caller's transaction.  In a worker,
+ *	  which has many runs at a time, a request outside BEGIN and COMMIT is a
+ *	  transaction of its own; within them other runs wait.
  *	- A request carries a sequence number, which its reply repeats.  A QUERY
  *	  with number 0 has no reply: when it fails, the run fails.
  *
@@ -64,7 +67,10 @@ typedef enum AidbMsgKind
 	AIDB_REQ_SECRET,			/* kind (env, file), name */
 	AIDB_REQ_NOTICE,			/* level, message, detail, hint; no reply */
 	AIDB_REQ_RESULT,			/* columns, rows, values: the run succeeded; no reply */
-	AIDB_REQ_FAIL				/* sqlstate, message, detail, hint: raise; no reply */
+	AIDB_REQ_FAIL,				/* sqlstate, message, detail, hint: raise; no reply */
+	AIDB_REQ_BEGIN,				/* no fields; a step of a background task begins: what the run
+								 * asks for from now on is one transaction; no reply */
+	AIDB_REQ_COMMIT				/* no fields; it ends: OK, or an error and nothing was done */
 } AidbMsgKind;
 
 typedef struct AidbMsg

@@ -11,6 +11,8 @@
 
 #include "commands/dbcommands.h"
 
+#include "worker.h"
+
 int			aidb_max_tool_rows = 100;
 int			aidb_max_tool_bytes = 256 * 1024;
 int			aidb_tool_timeout = 10000;
@@ -191,7 +193,7 @@ aidb_config_fields(StringInfo buf)
 	put(buf, "max_model_bytes", psprintf("%d", max_model_bytes));
 	put(buf, "max_tool_bytes", psprintf("%d", aidb_max_tool_bytes));
 	put(buf, "max_tool_rows", psprintf("%d", aidb_max_tool_rows));
-	put(buf, "memory_limit_mb", psprintf("%d", memory_limit_mb));
+	put(buf, "memory_limit_mb", psprintf("%d", aidb_own_transactions ? aidb_worker_memory_limit : memory_limit_mb));
 	put(buf, "model_retries", psprintf("%d", model_retries));
 	put(buf, "model_retry_delay_ms", psprintf("%d", model_retry_delay));
 	put(buf, "model_timeout_ms", psprintf("%d", model_timeout));

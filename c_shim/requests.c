@@ -14,12 +14,10 @@
 
 #define AIDB_LOCK_FIELD4 0xA1DB	/* keeps our locks apart from pg_advisory_lock()'s */
 
-/* Serialises the calls of one conversation until this transaction ends. */
-static void
-lock_conversation(AidbReader *r)
+/* Serialises the calls of one conversation until this transaction ends; false when it is not free and is not waited for. */
+bool
+aidb_lock_conversation(const pg_uuid_t *id, bool dont_wait)
 {
-	char	   *text = aidb_read_text(r);
-	pg_uuid_t  *id = DatumGetUUIDP(DirectFunctionCall1(uuid_in, CStringGetDatum(text)));
 	LOCKTAG		tag;
 	uint32		a,
 				b,
@@ -31,7 +29,15 @@ lock_conversation(AidbReader *r)
 	memcpy(&c, id->data + 8, 4);
 	memcpy(&d, id->data + 12, 4);
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, a ^ c, b ^ d, AIDB_LOCK_FIELD4);
-	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	return LockAcquire(&tag, ExclusiveLock, false, dont_wait) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+static void
+lock_conversation(AidbReader *r)
+{
+	char	   *text = aidb_read_text(r);
+
+	(void) aidb_lock_conversation(DatumGetUUIDP(DirectFunctionCall1(uuid_in, CStringGetDatum(text))), false);
 }
 
 /*

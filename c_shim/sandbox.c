@@ -17,6 +17,7 @@
 #include "aidb.h"
 
 #include "catalog/namespace.h"
+#include "commands/trigger.h"
 #include "executor/spi.h"
 #include "storage/proc.h"
 #include "utils/builtins.h"
@@ -25,6 +26,8 @@
 #include "utils/resowner.h"
 
 AidbToolScope *aidb_tool_scope = NULL;
+bool		aidb_own_transactions = false;
+Oid			aidb_last_tool_role = InvalidOid;
 
 /* The deadline of the last tool call has passed: its 57014 is not the user's. */
 static volatile sig_atomic_t deadline_passed = false;
@@ -158,6 +161,39 @@ check_no_temp_schema(Oid before)
 }
 
 /*
+ * Deferred constraints and triggers, now, as the role and behind the filters.
+ * Only where the transaction is the tool call's own: in a caller's transaction
+ * they are refused, because what the caller has deferred would run as well.
+ */
+static void
+fire_deferred_triggers(void)
+{
+	ConstraintsSetStmt *stmt = makeNode(ConstraintsSetStmt);
+
+	stmt->constraints = NIL;
+	stmt->deferred = false;
+	AfterTriggerSetState(stmt);
+}
+
+/*
+ * Commits the transaction that a tool call was in, while still its role: what
+ * the commit itself might run must not run as anybody else.
+ */
+void
+aidb_commit_as(Oid role)
+{
+	Oid			user;
+	int			sec;
+
+	GetUserIdAndSecContext(&user, &sec);
+	if (OidIsValid(role))
+		SetUserIdAndSecContext(role, sec | SECURITY_LOCAL_USERID_CHANGE);
+	CommitTransactionCommand();
+	/* a SET LOCAL ROLE of the transaction is over as well */
+	SetUserIdAndSecContext(GetOuterUserId(), 0);
+}
+
+/*
  * One tool call.  The caller of this function gets the result, or an error
  * after everything was undone; its user id, settings, cursors, locks and
  * transaction are then what they were.
@@ -219,10 +255,13 @@ aidb_run_tool(AidbToolCall *call)
 		 * 6. the role.  LOCAL_USERID_CHANGE makes SET ROLE fail in the engine;
 		 * RESTRICTED_OPERATION stops what would run later with the caller's
 		 * rights: deferred triggers, WITH HOLD, PREPARE, LISTEN, temp objects.
+		 * In a transaction of the call's own deferred triggers may be, since
+		 * they run below, as the role; the filters stop the others there too.
 		 */
 		GetUserIdAndSecContext(&user, &sec);
-		SetUserIdAndSecContext(scope.role,
-							   sec | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+		SetUserIdAndSecContext(scope.role, sec | SECURITY_LOCAL_USERID_CHANGE |
+							   (aidb_own_transactions && !call->read_only ? 0 : SECURITY_RESTRICTED_OPERATION));
+		aidb_last_tool_role = scope.role;
 
 		/* 7. atomic SPI: COMMIT and ROLLBACK inside fail by themselves */
 		if (SPI_connect() != SPI_OK_CONNECT)
@@ -232,6 +271,8 @@ aidb_run_tool(AidbToolCall *call)
 		aidb_tool_scope = &scope;
 		start_deadline(call->timeout_ms);
 		aidb_tool_execute(call);
+		if (aidb_own_transactions && !call->read_only)
+			fire_deferred_triggers();
 		stop_deadline();
 		check_not_cancelled(&scope);
 

@@ -51,8 +51,8 @@ aidb_run_principal(void)
 	return run.id ? run.principal : NULL;
 }
 
-static void
-send_message(AidbBridge *b, AidbQueue *q, uint32 kind, uint64 run_id, uint32 seq, StringInfo body)
+static AidbMsg *
+new_message(uint32 kind, uint64 run_id, uint32 seq, StringInfo body)
 {
 	AidbMsg    *m = aidb_msg_new(kind, run_id, seq, body->len);
 
@@ -62,11 +62,33 @@ send_message(AidbBridge *b, AidbQueue *q, uint32 kind, uint64 run_id, uint32 seq
 				 errmsg("out of memory"),
 				 errdetail("A message of %d bytes for the aidb runtime could not be made.", body->len)));
 	memcpy(m->data, body->data, body->len);
-	aidb_push(b, q, b->to_go, m);
+	return m;
 }
 
 static void
-send_config_if_changed(AidbBridge *b)
+send_message(AidbBridge *b, AidbQueue *q, uint32 kind, uint64 run_id, uint32 seq, StringInfo body)
+{
+	aidb_push(b, q, b->to_go, new_message(kind, run_id, seq, body));
+}
+
+/* A run of this process begins or goes on: whose it is. */
+void
+aidb_set_run(uint64 id, Oid owner, char *caller, char *principal)
+{
+	run.id = id;
+	run.owner = owner;
+	run.caller = caller;
+	run.principal = principal;
+}
+
+void
+aidb_send_command(AidbBridge *b, uint32 kind, uint64 run_id, StringInfo body)
+{
+	send_message(b, &b->commands, kind, run_id, 0, body);
+}
+
+void
+aidb_send_config(AidbBridge *b)
 {
 	StringInfoData buf;
 	uint64		hash = 14695981039346656037ULL;
@@ -116,8 +138,8 @@ send_start(AidbBridge *b, const char *function, int nargs, char **args)
 }
 
 /* Our own writes that nobody waits for: no reply, and an error ends the run. */
-static void
-serve_write(AidbMsg *m)
+void
+aidb_serve_write(AidbMsg *m)
 {
 	MemoryContext outer = CurrentMemoryContext;
 	MemoryContext mine = AllocSetContextCreate(outer, "aidb write", ALLOCSET_DEFAULT_SIZES);
@@ -134,13 +156,14 @@ serve_write(AidbMsg *m)
 }
 
 /*
- * Serves one request.  Whatever it does is inside a subtransaction, so that an
+ * Serves one request and returns the reply.  Whatever it does is inside a subtransaction, so that an
  * error of it is only an answer; 57014 is answered and then thrown again:
  * swallowing it would make the call impossible to cancel.
  */
-static void
-serve_request(AidbBridge *b, AidbMsg *m)
+AidbMsg *
+aidb_serve_request(AidbMsg *m)
 {
+	AidbMsg    *answer;
 	MemoryContext outer = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	MemoryContext mine = AllocSetContextCreate(outer, "aidb request", ALLOCSET_DEFAULT_SIZES);
@@ -192,8 +215,26 @@ serve_request(AidbBridge *b, AidbMsg *m)
 	}
 	PG_END_TRY();
 
-	send_message(b, &b->replies, kind, run.id, m->seq, &reply);
+	answer = new_message(kind, run.id, m->seq, &reply);
 	MemoryContextDelete(mine);
+	return answer;
+}
+
+static void
+serve_request(AidbBridge *b, AidbMsg *m)
+{
+	aidb_push(b, &b->replies, b->to_go, aidb_serve_request(m));
+}
+
+/* The reply to a request that was undone with its whole transaction. */
+AidbMsg *
+aidb_error_reply(const AidbMsg *m, const ErrorData *e)
+{
+	StringInfoData reply;
+
+	initStringInfo(&reply);
+	aidb_error_fields(&reply, e);
+	return new_message(AIDB_REP_ERROR, m->run, m->seq, &reply);
 }
 
 static void
@@ -229,7 +270,7 @@ handle_message(AidbBridge *b, AidbMsg *m, AidbResult *result)
 			aidb_raise_from_go(&r);
 		case AIDB_REQ_QUERY:
 			if (m->seq == 0)
-				serve_write(m);
+				aidb_serve_write(m);
 			else
 				serve_request(b, m);
 			return false;
@@ -248,8 +289,6 @@ serve_until_done(AidbBridge *b, AidbResult *result)
 {
 	for (;;)
 	{
-		WaitEvent	event;
-		uint64_t	count;
 		AidbMsg    *m;
 
 		CHECK_FOR_INTERRUPTS();
@@ -271,12 +310,7 @@ serve_until_done(AidbBridge *b, AidbResult *result)
 				return;
 			CHECK_FOR_INTERRUPTS();
 		}
-		if (WaitEventSetWait(wait_set, -1, &event, 1, wait_event) > 0 &&
-			event.events & WL_LATCH_SET)
-			ResetLatch(MyLatch);
-		/* drained after the wait: what was queued since is found by the next pop */
-		while (read(b->to_pg, &count, sizeof(count)) < 0 && errno == EINTR)
-			;
+		aidb_wait_for_go(b, -1);
 	}
 }
 
@@ -292,6 +326,22 @@ make_wait_set(AidbBridge *b)
 	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, b->to_pg, NULL, NULL);
 }
 
+/* Sleeps until Go has said something, the latch is set, or so many milliseconds are over (-1: for ever). */
+void
+aidb_wait_for_go(AidbBridge *b, long timeout)
+{
+	WaitEvent	event;
+	uint64_t	count;
+
+	make_wait_set(b);
+	if (WaitEventSetWait(wait_set, timeout, &event, 1, wait_event) > 0 &&
+		event.events & WL_LATCH_SET)
+		ResetLatch(MyLatch);
+	/* drained after the wait: what was queued since is found by the next pop */
+	while (read(b->to_pg, &count, sizeof(count)) < 0 && errno == EINTR)
+		;
+}
+
 /*
  * Runs a function of the Go side.  Its result is in the current memory
  * context.  Raises what Go asks to raise, and everything that interrupts.
@@ -302,11 +352,10 @@ aidb_serve(const char *function, int nargs, char **args, Oid owner, AidbResult *
 	AidbBridge *b = aidb_go_bridge();
 	const char *principal = GetConfigOption("aidb.principal", true, false);
 
-	make_wait_set(b);
 	run.caller = GetUserNameFromId(GetUserId(), false);
 	run.principal = principal && principal[0] ? pstrdup(principal) : run.caller;
 	run.owner = owner;
-	send_config_if_changed(b);
+	aidb_send_config(b);
 	run.id = ++last_run_id;
 	PG_TRY();
 	{

@@ -10,6 +10,7 @@ import (
 	"aidb/extension/internal/decision"
 	"aidb/extension/internal/egress"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/model/dummy"
 	"aidb/extension/internal/pgstore"
 	"aidb/extension/internal/secretfile"
 	"aidb/extension/internal/spi"
@@ -22,6 +23,8 @@ type models struct {
 	host   spi.Host
 	store  *pgstore.Store
 	trail  *decision.Trail
+	// scripts is where the scripts of dummy models stand: in a session, or in a background task.
+	scripts *dummy.Provider
 }
 
 // Open implements agent.Models. That a run may send to a model is one decision, made here and not at each request.
@@ -41,7 +44,7 @@ func (m *models) Open(ctx context.Context, ref agent.ModelRef) (agent.Model, err
 func (m *models) open(ctx context.Context, ref agent.ModelRef) (agent.Model, error) {
 	switch ref.Provider {
 	case "dummy":
-		return m.wiring.dummy.Open(ref)
+		return m.scripts.Open(ref)
 	case "openai_completions", "completions": // an older name of it
 		credentials, err := m.credentials(ctx, ref)
 		if err != nil {

@@ -56,6 +56,7 @@ var functions = map[string]func(*wiring, context.Context, spi.Host, spi.Start) (
 	"generate_text":       (*wiring).generateText,
 	"generate_text_batch": (*wiring).generateTextBatch,
 	"probe_model":         (*wiring).probeModel,
+	"run_task":            (*wiring).runTask,
 	"test_go":             (*wiring).testHook,
 }
 
@@ -178,7 +179,7 @@ func (w *wiring) parts(host spi.Host, s spi.Start) (*parts, error) {
 		NewID: agent.UUIDv7{}.New,
 		Base:  decision.Record{Principal: s.Principal, Caller: s.Caller, SessionUser: s.SessionUser, Role: s.Caller},
 	}
-	m := &models{wiring: w, host: host, store: store, trail: trail}
+	m := &models{wiring: w, host: host, store: store, trail: trail, scripts: w.dummy}
 	return &parts{
 		host: host, start: s, store: store, models: m, trail: trail, began: time.Now(),
 		runner: &pgtool.Runner{Host: host, Models: m, Limits: limits, Decisions: trail},

@@ -17,7 +17,8 @@ SQL_INSTALL = \
     sql/install/44_decisions.sql \
     sql/install/45_telemetry.sql \
     sql/install/46_sql_tools.sql \
-    sql/install/47_policies.sql
+    sql/install/47_policies.sql \
+    sql/install/50_background.sql
 
 SQL_API = \
     sql/api/10_identity.sql \
@@ -43,6 +44,11 @@ SQL_API = \
     sql/api/60_runs.sql \
     sql/api/61_checks.sql \
     sql/api/62_tool_allowed.sql \
+    sql/api/63_background.sql \
+    sql/api/64_background_wait.sql \
+    sql/api/65_background_change.sql \
+    sql/api/66_background_worker.sql \
+    sql/api/67_background_views.sql \
     sql/api/70_builders.sql \
     sql/api/80_catalog_list.sql \
     sql/api/81_catalog_details.sql \

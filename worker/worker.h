@@ -1,13 +1,97 @@
 /*
  * worker.h
- *		The background worker's life.  Nothing here knows what a job means.
+ *		The background processes: their lives, and what they share.
+ *
+ * Vocabulary
+ *	launcher	one a cluster, connected to no database; starts keepers.
+ *	keeper		one for each database where there is something to do; connected
+ *				as the superuser that the cluster was made with, runs fixed
+ *				statements of ours only; starts workers, takes back what dead
+ *				workers had in hand.
+ *	worker		logged in as one role, the session user of the tasks that it
+ *				runs; the only one of the three that loads Go and runs tools.
+ *	slot		a keeper's or a worker's place in shared memory.
+ *	number		what a slot's process is known by in the tables; drawn at random,
+ *				so that it never comes again, not even after a crash.
+ *
+ * Nothing here knows what a task means.
  */
 #ifndef AIDB_WORKER_H
 #define AIDB_WORKER_H
 
 #include "postgres.h"
 
-/* Settings of the worker, and the worker itself when the library is preloaded. */
+#include "datatype/timestamp.h"
+#include "postmaster/bgworker.h"
+#include "storage/condition_variable.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+
+#define AIDB_SLOTS 256			/* keepers and workers of the cluster */
+#define AIDB_DATABASES 256		/* that may ask for a keeper at a time */
+#define AIDB_TASK_BELLS 64		/* those who wait for a task share one of these */
+
+typedef struct AidbSlot
+{
+	bool		used;
+	bool		attached;		/* its process is up */
+	bool		wake;			/* there is something to do */
+	bool		stop;			/* it is to end */
+	bool		yield;			/* it is to hand its tasks back and end */
+	Oid			database;
+	Oid			role;			/* InvalidOid: the keeper */
+	int			pid;
+	Latch	   *latch;
+	int64		number;
+	int			running;		/* tasks in hand */
+	TimestampTz since;			/* reserved, then attached */
+} AidbSlot;
+
+typedef struct AidbShared
+{
+	LWLock	   *lock;			/* guards all below but the bells */
+	Latch	   *launcher;
+	int			nrequests;
+	Oid			requests[AIDB_DATABASES];	/* databases that want a keeper */
+	bool		overflow;		/* there were more: look at all */
+	AidbSlot	slots[AIDB_SLOTS];
+	ConditionVariable bells[AIDB_TASK_BELLS];
+} AidbShared;
+
+extern AidbShared *aidb_shared; /* NULL: not preloaded */
+
+/* --- settings (worker.c) ---------------------------------------------------- */
+extern int	aidb_max_workers;
+extern int	aidb_max_queued_tasks;
+extern int	aidb_worker_tasks;
+extern int	aidb_worker_idle_timeout;	/* s */
+extern int	aidb_worker_memory_limit;	/* MB */
+
+/* Settings, shared memory and the processes, when the library is preloaded. */
 extern void aidb_register_worker(void);
+
+/* --- shared.c ---------------------------------------------------------------- */
+extern void aidb_request_shared_memory(void);
+extern int	aidb_reserve_slot(Oid database, Oid role);	/* -1: no slot is free */
+extern void aidb_free_slot(int slot);
+extern AidbSlot *aidb_attach_slot(int slot);	/* freed when the process ends */
+extern bool aidb_leave_if_idle(AidbSlot *slot);	/* true: the process is to end */
+extern bool aidb_take_wake(AidbSlot *slot);
+extern void aidb_ask_for_keeper(Oid database);
+extern void aidb_wake_database(Oid database, Oid role);
+extern bool aidb_stop_database(Oid database);	/* true: none of its processes is left */
+extern int	aidb_bell_of(const unsigned char *uuid);
+extern void aidb_ring(int bell);
+
+/* --- a process's main function, and what all of them begin and end with ------- */
+extern void aidb_start_process(BackgroundWorker *worker, const char *function, const char *name, int slot);
+extern void aidb_process_settings(void);	/* reload them if told to */
+extern Oid	aidb_extension_owner(void);	/* InvalidOid: it is not there */
+
+extern PGDLLEXPORT void aidb_launcher_main(Datum arg) __attribute__((noreturn));
+extern PGDLLEXPORT void aidb_keeper_main(Datum arg) __attribute__((noreturn));
+extern PGDLLEXPORT void aidb_worker_main(Datum arg) __attribute__((noreturn));
+extern PGDLLEXPORT void aidb_maintenance_main(Datum arg) __attribute__((noreturn));
+extern void aidb_register_maintenance(void);
 
 #endif							/* AIDB_WORKER_H */

@@ -17,7 +17,8 @@ SELECT
     t.error,
     t.created_at,
     t.completed_at,
-    t.parent_task_id
+    t.parent_task_id,
+    t.phase
 FROM aidb_internal.agent_task_queue t
 WHERE (t.caller = CURRENT_USER AND t.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'));
@@ -27,7 +28,8 @@ COMMENT ON COLUMN aidb.agent_tasks.request_message_id IS 'The prompt, as id in a
 COMMENT ON COLUMN aidb.agent_tasks.response_message_id IS 'The answer, as id in aidb.conversation_log; NULL until there is one.';
 COMMENT ON COLUMN aidb.agent_tasks.caller_role IS 'The role that called the agent.';
 COMMENT ON COLUMN aidb.agent_tasks.parent_task_id IS 'The task whose agent delegated this one; NULL: it was called from outside. See aidb.task_tree.';
-COMMENT ON COLUMN aidb.agent_tasks.blocking IS 'true: the caller waits in its own session.';
+COMMENT ON COLUMN aidb.agent_tasks.blocking IS 'true: the caller waits in its own session. false: it runs in the background.';
+COMMENT ON COLUMN aidb.agent_tasks.phase IS 'What an unfinished background task does now: queue, model, tool:<name> or sleep.';
 REVOKE ALL ON aidb.agent_tasks FROM PUBLIC;
 GRANT SELECT ON aidb.agent_tasks TO aidb_users, aidb_auditor;
 

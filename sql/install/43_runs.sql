@@ -33,6 +33,11 @@ CREATE TABLE aidb_internal.agent_task_queue (
     principal text NOT NULL,
     parent_task_id uuid,
     cost numeric,
+    phase text,
+    phase_at timestamptz,
+    started_at timestamptz,
+    worker bigint,
+    attempts integer,
     CONSTRAINT agent_task_queue_pkey PRIMARY KEY (id)
 );
 COMMENT ON TABLE aidb_internal.agent_task_queue IS
@@ -59,6 +64,16 @@ COMMENT ON COLUMN aidb_internal.agent_task_queue.principal IS
     'The end user behind the caller: aidb.principal as it was set at the call, else the caller.';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.parent_task_id IS
     'The task whose agent delegated this call; NULL: it was called from outside.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.phase IS
+    'What an unfinished background task does: queue, model, tool:<name>, sleep.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.phase_at IS
+    'Since when it does that.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.started_at IS
+    'When a worker began a background task.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.worker IS
+    'The worker process that has the background task in hand, by the number that it drew when it started; NULL: none has.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.attempts IS
+    'How often a background task was interrupted by the end of its worker or by an error of the server.';
 REVOKE ALL ON aidb_internal.agent_task_queue FROM PUBLIC;
 GRANT SELECT ON aidb_internal.agent_task_queue TO aidb_users, aidb_auditor;
 SELECT pg_extension_config_dump('aidb_internal.agent_task_queue', '');

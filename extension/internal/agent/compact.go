@@ -42,6 +42,8 @@ const (
 	// maxSummarized bounds what a summary is asked of, in bytes, and minSummarized is asked in any case.
 	maxSummarized = 400 << 10
 	minSummarized = 4 << 10
+	// ownSummary begins a summary that no model wrote.
+	ownSummary = "(No summary could be made. These are excerpts.)\n"
 	// maxExcerpt bounds one message in it.
 	maxExcerpt = 8 << 10
 	// worthwhile is the part of the text that a compaction for size must replace: one summary for a few bytes in each
@@ -275,7 +277,7 @@ func (c *compacting) ownSummary() string {
 	if len(text) > 2*minSummarized {
 		text = fault.Cut(text, minSummarized) + "\n" + strings.ToValidUTF8(text[len(text)-minSummarized:], "")
 	}
-	return "(No summary could be made. These are excerpts.)\n" + text
+	return ownSummary + text
 }
 
 // compacted puts the summary in place and sends the request that had to wait.

@@ -126,7 +126,7 @@ func (r *run) delegate(t tool.Tool, arguments string, pass func() (*Result, erro
 		r.decide(t.Name, r.acting, err, decision.DelegationDepth)
 		return Result{}, err
 	}
-	readOnly := r.journal == nil
+	readOnly := r.readOnly
 	child, err := r.service.prepare(r.whole, Call{
 		Agent: t.Name, Prompt: prompt, ConversationID: conversationID, ReadOnly: &readOnly, Debug: r.call.Debug,
 		InRecovery: r.call.InRecovery, Caller: r.call.Caller,
@@ -134,6 +134,8 @@ func (r *run) delegate(t tool.Tool, arguments string, pass func() (*Result, erro
 	var out Outcome
 	if err != nil {
 		out, err = refused(r.whole, err)
+	} else if child.past != nil && child.past.End != nil {
+		out = *child.past.End // it had ended before this run was cut off
 	} else {
 		if child.denied == nil {
 			if refusal, err := pass(); err != nil || refusal != nil {

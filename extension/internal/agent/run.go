@@ -17,7 +17,8 @@ import (
 	"aidb/extension/internal/structured"
 )
 
-// run is one call on its way. journal is nil in a read-only run, of which nothing is stored.
+// run is one call on its way. journal is nil where nothing is stored: in a read-only run
+// that is not in the background.
 type run struct {
 	service *Service
 	def     *Definition
@@ -30,6 +31,8 @@ type run struct {
 	guards  policy.Guards
 	task    Task
 	journal Journal
+	// readOnly: no tool may write.
+	readOnly bool
 	// deadline is TimeoutAt with the clock's monotonic reading: a clock that is set does not end a run.
 	deadline time.Time
 
@@ -39,6 +42,8 @@ type run struct {
 	parent *run
 	depth  int       // delegations above this run
 	bound  time.Time // when the run above is cut short, zero: never
+
+	past *Past // what was committed of it before; see resume.go
 
 	state   *State
 	model   Model
@@ -75,24 +80,14 @@ func (r *run) do(ctx context.Context) (Outcome, error) {
 		r.limit(ctx, end.Sub(r.service.Clock.Now()))
 	}
 	defer func() { r.stop() }()
-	for event := first; ; {
-		var next Effect
-		for _, effect := range r.state.Step(event) {
-			switch e := effect.(type) {
-			case Log:
-				r.log(e)
-			case Warn:
-				r.service.Tracer.Warning(e.Text, e.Hint)
-			case Extend:
-				r.limit(ctx, e.By)
-			default:
-				next = effect
-			}
-		}
-		if err := r.append(ctx); err != nil {
-			return Outcome{}, err
-		}
-		r.sent = r.service.Clock.Now()
+	var next Effect
+	if r.resumed() {
+		next, err = r.resume(ctx, first)
+	} else {
+		next, err = r.advance(ctx, first)
+	}
+	for err == nil {
+		var event Event
 		switch e := next.(type) {
 		case Ask:
 			event, err = r.askModel(ctx, e)
@@ -101,12 +96,35 @@ func (r *run) do(ctx context.Context) (Outcome, error) {
 		case Finish:
 			return r.finish(ctx, e)
 		default:
-			return Outcome{}, fault.New(fault.Internal, "agent loop came to a stop")
+			err = fault.New(fault.Internal, "agent loop came to a stop")
 		}
-		if err != nil {
-			return Outcome{}, err
+		if err == nil {
+			next, err = r.advance(ctx, event)
 		}
 	}
+	return Outcome{}, err
+}
+
+// advance tells the state machine what happened, logs the step, and returns what to do next.
+func (r *run) advance(ctx context.Context, event Event) (next Effect, err error) {
+	for _, effect := range r.state.Step(event) {
+		switch e := effect.(type) {
+		case Log:
+			r.log(e)
+		case Warn:
+			r.service.Tracer.Warning(e.Text, e.Hint)
+		case Extend:
+			r.limit(ctx, e.By)
+		default:
+			next = effect
+		}
+	}
+	r.tellProgress(next)
+	if err := r.append(ctx); err != nil {
+		return nil, err
+	}
+	r.sent = r.service.Clock.Now()
+	return next, nil
 }
 
 func (r *run) begin(ctx context.Context) error {
@@ -181,7 +199,7 @@ func (r *run) openAll(ctx context.Context) (err error) {
 	}
 	request := ToolboxRequest{
 		Names:    r.def.Tools,
-		ReadOnly: r.journal == nil,
+		ReadOnly: r.readOnly,
 		Role:     r.acting.Role,
 		RoleID:   r.acting.RoleID,
 		Elevated: r.acting.Elevated,

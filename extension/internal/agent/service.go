@@ -31,6 +31,8 @@ type Service struct {
 	Decisions *decision.Trail
 	// Narrowest lets a delegate's own purpose remove rights (aidb.delegation_role); otherwise it is not read.
 	Narrowest bool
+	// Background is set for a background task; nil: the call runs in its caller's session.
+	Background *Background
 }
 
 // maxPrompt is more than any model reads. It keeps a call from storing what could never be answered.
@@ -74,9 +76,10 @@ func (s *Service) prepare(ctx context.Context, c Call, parent *run) (*run, error
 	case !def.Enabled:
 		return nil, fault.New(fault.WrongState, "agent %s is disabled", fault.Name(c.Agent))
 	}
-	var history []conversation.Message
+	var log []conversation.Record
+	taskID, resumed := s.backgroundTask(parent)
 	if c.ConversationID == nil {
-		id = s.IDs.New()
+		id = s.newConversation(taskID)
 	} else {
 		if err := parent.idle(id); err != nil {
 			return nil, err
@@ -88,20 +91,23 @@ func (s *Service) prepare(ctx context.Context, c Call, parent *run) (*run, error
 		if err := owned(id, known, c.Caller, def.Name); err != nil {
 			return nil, err
 		}
-		history = conversation.Rebuild(known.Records)
+		log = known.Records
 		// Waiting for the lock is not the agent's time.
 		now = s.Clock.Now()
 	}
 	limits := limitsOf(def)
+	if s.Background == nil {
+		taskID = s.IDs.New()
+	}
 	r := &run{
 		service:  s,
 		def:      def,
 		call:     c,
 		limits:   limits,
-		history:  history,
+		readOnly: readOnly,
 		deadline: now.Add(limits.Timeout),
 		task: Task{
-			ID:             s.IDs.New(),
+			ID:             taskID,
 			AgentID:        def.ID,
 			Agent:          def.Name,
 			ConversationID: id,
@@ -111,13 +117,19 @@ func (s *Service) prepare(ctx context.Context, c Call, parent *run) (*run, error
 			TimeoutAt:      stamp(now).Add(limits.Timeout),
 		},
 	}
+	if resumed {
+		if err := r.recall(ctx); err != nil {
+			return nil, err
+		}
+	}
+	r.history = conversation.Rebuild(r.before(log))
 	if parent == nil {
 		r.acting, r.denied = purpose.Resolve(def.Purpose)
 	} else if err := r.under(ctx, parent); err != nil {
 		return nil, err
 	}
 	r.task.Role, r.task.Purpose = r.acting.Role, r.acting.Purpose
-	if !readOnly {
+	if !readOnly || s.Background != nil {
 		r.journal = s.NewJournal()
 	}
 	r.guard()

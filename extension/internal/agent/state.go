@@ -75,6 +75,7 @@ type State struct {
 	next      int
 	truncated bool
 
+	prompted bool // the prompt is in the log already
 	finished bool
 	effects  []Effect
 }

@@ -53,7 +53,7 @@ func (s *State) Step(e Event) []Effect {
 		}
 	case TimeUp:
 		if s.waiting() {
-			s.result(s.pending[s.next], Result{Error: "stopped: the time budget was used up"}, true)
+			s.result(s.pending[s.next], Result{Error: timeOver}, true)
 		}
 		s.compacting = nil
 		s.timeUp()
@@ -73,13 +73,15 @@ func (s *State) start(at time.Time) {
 
 // prompt logs the prompt and shows it to the model.
 func (s *State) prompt() {
-	s.do(Log{
-		Type:    conversation.UserPrompt,
-		Request: conversation.UserPromptPayload(s.cfg.Prompt, s.cfg.User),
-		Status:  conversation.StatusSuccess,
-		Line:    s.line(conversation.UserPrompt, s.cfg.Prompt),
-		Message: len(s.messages),
-	})
+	if !s.prompted {
+		s.do(Log{
+			Type:    conversation.UserPrompt,
+			Request: conversation.UserPromptPayload(s.cfg.Prompt, s.cfg.User),
+			Status:  conversation.StatusSuccess,
+			Line:    s.line(conversation.UserPrompt, s.cfg.Prompt),
+			Message: len(s.messages),
+		})
+	}
 	s.say(conversation.Message{Role: conversation.User, Content: s.cfg.Prompt})
 }
 

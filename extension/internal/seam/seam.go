@@ -28,6 +28,8 @@ const (
 	ReqNotice uint32 = 45
 	ReqResult uint32 = 46
 	ReqFail   uint32 = 47
+	ReqBegin  uint32 = 48
+	ReqCommit uint32 = 49
 )
 
 // Message is one message that has arrived. Body is a list of fields.

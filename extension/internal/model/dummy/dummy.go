@@ -71,6 +71,13 @@ func (m *model) nextOfCall() int {
 	return n
 }
 
+// Resume implements agent.Resumer: the run goes on after so many replies.
+func (m *model) Resume(replies int) {
+	for range replies {
+		_ = m.next()
+	}
+}
+
 // promptOf is the run's prompt: what the user said last when the model was first asked. Later in the run the loop
 // may speak as the user, too.
 func (m *model) promptOf(messages []conversation.Message) string {

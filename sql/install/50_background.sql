@@ -1,0 +1,46 @@
+-- Tasks that run in the background. A task's row in agent_task_queue says how it stands; what it was submitted with is
+-- here, written once. A background task has blocking false.
+--
+-- Who may move a task's status:
+--
+--     agent_submit   ->  PENDING          no worker has it
+--     a worker       ->  IN_PROGRESS      worker is that worker's number
+--     the keeper     ->  RECOVERY         its worker is gone; the next one goes on from the last step that was committed
+--     a worker       ->  AWAIT_APPROVAL   until somebody else makes it PENDING again; no worker has it
+--     a worker       ->  SUCCESS, ERROR, TIMEOUT, DENIED
+--     cancel_task    ->  CANCELED         or the worker, told by cancel_task, when it has the task in hand
+
+CREATE TABLE aidb_internal.submitted_tasks (
+    task_id uuid NOT NULL,
+    agent text NOT NULL,
+    prompt text NOT NULL,
+    read_only boolean,
+    output_type jsonb,
+    search_path text NOT NULL,
+    CONSTRAINT submitted_tasks_pkey PRIMARY KEY (task_id),
+    -- a task that is pruned or deleted with its agent takes this along
+    CONSTRAINT submitted_tasks_task_fkey FOREIGN KEY (task_id) REFERENCES aidb_internal.agent_task_queue (id) ON DELETE CASCADE
+);
+COMMENT ON TABLE aidb_internal.submitted_tasks IS
+    'What background tasks were submitted with. Only the extension reads and writes it.';
+COMMENT ON COLUMN aidb_internal.submitted_tasks.search_path IS
+    'That of the submitter''s session: tools look names up there.';
+REVOKE ALL ON aidb_internal.submitted_tasks FROM PUBLIC;
+SELECT pg_extension_config_dump('aidb_internal.submitted_tasks', '');
+
+CREATE TABLE aidb_internal.task_cancels (
+    task_id uuid NOT NULL,
+    why text NOT NULL,
+    CONSTRAINT task_cancels_pkey PRIMARY KEY (task_id),
+    CONSTRAINT task_cancels_task_fkey FOREIGN KEY (task_id) REFERENCES aidb_internal.agent_task_queue (id) ON DELETE CASCADE
+);
+COMMENT ON TABLE aidb_internal.task_cancels IS
+    'Tasks that a worker has in hand and is to end. It takes them from here, so that nobody''s open transaction keeps a worker waiting for a row.';
+REVOKE ALL ON aidb_internal.task_cancels FROM PUBLIC;
+SELECT pg_extension_config_dump('aidb_internal.task_cancels', '');
+
+-- What a worker may take next, oldest first for each of those who share a session user.
+CREATE INDEX agent_task_queue_claimable_idx ON aidb_internal.agent_task_queue (initiated_by, caller, principal, created_at, id)
+    WHERE worker IS NULL AND NOT blocking AND parent_task_id IS NULL AND status IN ('PENDING', 'RECOVERY');
+-- What workers have in hand: for a cancel, and when a worker is gone.
+CREATE INDEX agent_task_queue_worker_idx ON aidb_internal.agent_task_queue (worker) WHERE worker IS NOT NULL;

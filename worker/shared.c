@@ -1,0 +1,283 @@
+/*
+ * shared.c
+ *		What the background processes and the sessions share: who is there, who
+ *		is wanted, and the bells that wake those who wait for a task.
+ *
+ * A slot is reserved by whoever starts the process (launcher or keeper), then
+ * attached by the process, which frees it as the last thing it does, after its
+ * transaction was aborted.  Wake-ups are kept in the slot until they are taken,
+ * and a process that wants to end for lack of work frees its slot only when
+ * there is none: a wake-up is never lost between the two.
+ */
+#include "worker.h"
+
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+#include "utils/timestamp.h"
+
+#include "compat.h"
+
+/* A process that was started and never came up; then its slot is free again. */
+#define RESERVED_MS 60000
+
+AidbShared *aidb_shared = NULL;
+
+static shmem_startup_hook_type next_startup = NULL;
+
+static void
+make_shared_memory(void)
+{
+	bool		found;
+
+	if (next_startup)
+		next_startup();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	aidb_shared = ShmemInitStruct("aidb", sizeof(AidbShared), &found);
+	if (!found)
+	{
+		memset(aidb_shared, 0, sizeof(AidbShared));
+		aidb_shared->lock = &(GetNamedLWLockTranche("aidb"))->lock;
+		for (int i = 0; i < AIDB_TASK_BELLS; i++)
+			ConditionVariableInit(&aidb_shared->bells[i]);
+	}
+	LWLockRelease(AddinShmemInitLock);
+}
+
+#if PG_VERSION_NUM >= 150000
+static shmem_request_hook_type next_request = NULL;
+
+static void
+request(void)
+{
+	if (next_request)
+		next_request();
+	RequestAddinShmemSpace(MAXALIGN(sizeof(AidbShared)));
+	RequestNamedLWLockTranche("aidb", 1);
+}
+#endif
+
+void
+aidb_request_shared_memory(void)
+{
+#if PG_VERSION_NUM >= 150000
+	next_request = shmem_request_hook;
+	shmem_request_hook = request;
+#else
+	RequestAddinShmemSpace(MAXALIGN(sizeof(AidbShared)));
+	RequestNamedLWLockTranche("aidb", 1);
+#endif
+	next_startup = shmem_startup_hook;
+	shmem_startup_hook = make_shared_memory;
+}
+
+/* --- slots ------------------------------------------------------------------ */
+
+static bool
+slot_is_stale(const AidbSlot *s)
+{
+	return s->used && !s->attached && TimestampDifferenceExceeds(s->since, GetCurrentTimestamp(), RESERVED_MS);
+}
+
+int
+aidb_reserve_slot(Oid database, Oid role)
+{
+	int			found = -1;
+
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < AIDB_SLOTS; i++)
+	{
+		AidbSlot   *s = &aidb_shared->slots[i];
+
+		if (s->used && !slot_is_stale(s))
+		{
+			/* one keeper a database */
+			if (!OidIsValid(role) && !OidIsValid(s->role) && s->database == database)
+			{
+				found = -1;
+				break;
+			}
+			continue;
+		}
+		if (found < 0)
+			found = i;
+	}
+	if (found >= 0)
+	{
+		AidbSlot   *s = &aidb_shared->slots[found];
+
+		memset(s, 0, sizeof(AidbSlot));
+		s->used = true;
+		s->wake = true;
+		s->database = database;
+		s->role = role;
+		if (!pg_strong_random(&s->number, sizeof(s->number)))
+			elog(ERROR, "could not generate a random number");
+		s->number &= PG_INT64_MAX;
+		s->since = GetCurrentTimestamp();
+	}
+	LWLockRelease(aidb_shared->lock);
+	return found;
+}
+
+void
+aidb_free_slot(int slot)
+{
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	memset(&aidb_shared->slots[slot], 0, sizeof(AidbSlot));
+	LWLockRelease(aidb_shared->lock);
+}
+
+static void
+free_own_slot(int code, Datum arg)
+{
+	int			slot = DatumGetInt32(arg);
+	AidbSlot   *s = &aidb_shared->slots[slot];
+	Oid			database = s->database;
+	bool		was_worker = OidIsValid(s->role);
+
+	if (!s->used || s->pid != MyProcPid)
+		return;					/* left before */
+	aidb_free_slot(slot);
+	if (was_worker)
+		aidb_wake_database(database, InvalidOid);
+}
+
+/* Called before the process connects, so that it runs after its transaction was aborted. */
+AidbSlot *
+aidb_attach_slot(int slot)
+{
+	AidbSlot   *s = &aidb_shared->slots[slot];
+
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	if (!s->used || s->attached)
+	{
+		LWLockRelease(aidb_shared->lock);
+		proc_exit(0);
+	}
+	s->attached = true;
+	s->pid = MyProcPid;
+	s->latch = MyLatch;
+	s->since = GetCurrentTimestamp();
+	LWLockRelease(aidb_shared->lock);
+	before_shmem_exit(free_own_slot, Int32GetDatum(slot));
+	return s;
+}
+
+bool
+aidb_take_wake(AidbSlot *slot)
+{
+	bool		wake;
+
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	wake = slot->wake;
+	slot->wake = false;
+	LWLockRelease(aidb_shared->lock);
+	return wake;
+}
+
+/* Frees the slot unless there is something to do again. */
+bool
+aidb_leave_if_idle(AidbSlot *slot)
+{
+	bool		leave;
+
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	leave = !slot->wake;
+	if (leave)
+		memset(slot, 0, sizeof(AidbSlot));
+	LWLockRelease(aidb_shared->lock);
+	return leave;
+}
+
+/* --- wake-ups ---------------------------------------------------------------- */
+
+static void
+ask_for_keeper_locked(Oid database)
+{
+	for (int i = 0; i < aidb_shared->nrequests; i++)
+		if (aidb_shared->requests[i] == database)
+			return;
+	if (aidb_shared->nrequests < AIDB_DATABASES)
+		aidb_shared->requests[aidb_shared->nrequests++] = database;
+	else
+		aidb_shared->overflow = true;
+	if (aidb_shared->launcher)
+		SetLatch(aidb_shared->launcher);
+}
+
+void
+aidb_ask_for_keeper(Oid database)
+{
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	ask_for_keeper_locked(database);
+	LWLockRelease(aidb_shared->lock);
+}
+
+/*
+ * There is something to do in a database, for the workers of a role (InvalidOid:
+ * for the keeper alone).  Called when a transaction has committed: must not fail.
+ */
+void
+aidb_wake_database(Oid database, Oid role)
+{
+	bool		keeper = false;
+
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < AIDB_SLOTS; i++)
+	{
+		AidbSlot   *s = &aidb_shared->slots[i];
+
+		if (!s->used || s->database != database || (OidIsValid(s->role) && s->role != role))
+			continue;
+		if (!OidIsValid(s->role))
+			keeper = true;
+		s->wake = true;
+		if (s->attached)
+			SetLatch(s->latch);
+	}
+	if (!keeper)
+		ask_for_keeper_locked(database);
+	LWLockRelease(aidb_shared->lock);
+}
+
+/* Asks the processes of a database to end. */
+bool
+aidb_stop_database(Oid database)
+{
+	bool		gone = true;
+
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < AIDB_SLOTS; i++)
+	{
+		AidbSlot   *s = &aidb_shared->slots[i];
+
+		if (!s->used || s->database != database)
+			continue;
+		gone = false;
+		s->stop = true;
+		if (s->attached)
+			SetLatch(s->latch);
+	}
+	for (int i = 0; i < aidb_shared->nrequests; i++)
+		if (aidb_shared->requests[i] == database)
+			aidb_shared->requests[i--] = aidb_shared->requests[--aidb_shared->nrequests];
+	LWLockRelease(aidb_shared->lock);
+	return gone;
+}
+
+/* --- bells ------------------------------------------------------------------- */
+
+/* The last bytes of a uuid are random. */
+int
+aidb_bell_of(const unsigned char *uuid)
+{
+	return uuid[15] % AIDB_TASK_BELLS;
+}
+
+void
+aidb_ring(int bell)
+{
+	ConditionVariableBroadcast(&aidb_shared->bells[bell]);
+}

@@ -1,0 +1,52 @@
+/*
+ * tasks.h
+ *		What the two files of a worker process share: tasks.c serves the runs of
+ *		its tasks, claim.c takes tasks and gives them back.
+ */
+#ifndef AIDB_TASKS_H
+#define AIDB_TASKS_H
+
+#include "worker.h"
+
+#include "utils/hsearch.h"
+#include "utils/uuid.h"
+
+#include "aidb.h"
+#include "compat.h"
+
+typedef struct AidbTask
+{
+	uint64		run;			/* hash key */
+	pg_uuid_t	id;
+	MemoryContext context;		/* of all below */
+	char	   *id_text;
+	char	   *agent;
+	char	   *caller;
+	char	   *principal;
+	char	   *search_path;
+	bool		superuser;
+	bool		set_role;		/* the caller is not the session user */
+} AidbTask;
+
+extern HTAB *aidb_tasks;		/* by run */
+extern AidbSlot *aidb_self;
+extern int64 aidb_number;		/* of this worker */
+extern Oid	aidb_owner;			/* of the extension */
+
+extern void aidb_make_task_table(void);
+extern int	aidb_in_hand(void);
+extern AidbTask *aidb_find_task(uint64 run);
+extern void aidb_forget_task(AidbTask *t);
+extern void aidb_stop_run(AidbBridge *b, AidbTask *t);
+
+extern void aidb_begin(void);
+extern void aidb_commit(Oid role);	/* as that role */
+extern void aidb_show_activity(const AidbTask *t);
+extern ErrorData *aidb_undo(MemoryContext outer);
+
+extern int	aidb_claim(AidbBridge *b, int wanted);
+extern void aidb_give_back(AidbTask *t, const char *why);
+extern void aidb_hand_back_all(AidbBridge *b);
+extern void aidb_stop_canceled(AidbBridge *b);
+
+#endif							/* AIDB_TASKS_H */
