@@ -1,7 +1,7 @@
 // Command toolcall measures what one tool call costs beyond its statement: everything that is done to enter the sandbox and
 // to leave it, the decision record, and the two rows of the log.
 //
-//	go run ./tests/bench/toolcall [-n 20] [-calls 400]      (after make install)
+//	go run ./tests/bench/toolcall [-quick] [-n 20] [-calls 400]      (after make install; make bench runs it, too)
 //
 // An agent under a purpose is called by a member of its role, once with a model that answers at once and once with one that
 // asks for N queries first, all in one reply. The difference of the two medians, divided by N, is what a tool call costs. What
@@ -32,7 +32,11 @@ const (
 func main() {
 	n := flag.Int("n", 20, "tool calls in one agent call")
 	calls := flag.Int("calls", 400, "measured agent calls of each kind")
+	quick := flag.Bool("quick", false, "a quarter of the agent calls")
 	flag.Parse()
+	if *quick {
+		*calls /= 4
+	}
 	if err := run(context.Background(), *n, *calls); err != nil {
 		fmt.Fprintln(os.Stderr, "toolcall:", err)
 		os.Exit(1)
