@@ -88,8 +88,10 @@ SELECT a.id, a.name, a.instructions, a.model, a.purpose,
        a.input_token_budget, a.output_token_budget, a.max_iterations, a.timeout_seconds,
        a.budget_strategy, a.enabled, pg_catalog.pg_get_userbyid(a.owner),
        p.role, p.deleted_at IS NOT NULL, p.allow_elevated, p.role_oid::oid,
+       CASE WHEN coalesce(a.policy, p.policy) IS NOT NULL THEN
        (SELECT jsonb_agg(jsonb_build_object('Name', u.name, 'Registered', y.name IS NOT NULL, 'Retired', y.deleted_at IS NOT NULL))
-        FROM unnest(ARRAY[a.policy, p.policy]) u (name) LEFT JOIN aidb_internal.policies y ON y.name = u.name WHERE u.name IS NOT NULL),
+        FROM unnest(ARRAY[a.policy, p.policy]) u (name) LEFT JOIN aidb_internal.policies y ON y.name = u.name WHERE u.name IS NOT NULL)
+       END,
        m.provider, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
        ` + headSQL + `,
        (SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.sql_tools t WHERE t.name = ANY (a.tools)),
