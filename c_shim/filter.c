@@ -53,7 +53,7 @@ aidb_is_escape_statement(Node *stmt)
 }
 
 static const char *
-hint_for(Node *stmt)
+hint_for(Node *stmt, bool read_only)
 {
 	switch (nodeTag(stmt))
 	{
@@ -73,6 +73,8 @@ hint_for(Node *stmt)
 		case T_CopyStmt:
 			return "Use SELECT to read and INSERT to write rows.";
 		case T_DoStmt:
+			if (read_only)
+				return "Ask with a query: a DO block is for tools that write.";
 			return "Write it in PL/pgSQL: only that can be stopped when its time is over.";
 		case T_TransactionStmt:
 			return "A tool call is one step of the caller's transaction.";
@@ -85,15 +87,15 @@ hint_for(Node *stmt)
 }
 
 static void
-refuse_statement(Node *stmt, const char *mode)
+refuse_statement(Node *stmt, bool read_only)
 {
-	const char *hint = hint_for(stmt);
+	const char *hint = hint_for(stmt, read_only);
 	const char *tag = GetCommandTagName(CreateCommandTag(stmt));
 
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 aidb_refused(aidb_is_escape_statement(stmt) ? "escalation_blocked" : "pre_execution_rejected"),
-			 errmsg("%s is not allowed in a %stool call", tag, mode),
+			 errmsg("%s is not allowed in a %stool call", tag, read_only ? "read-only " : ""),
 			 hint ? errhint("%s", hint) : 0));
 }
 
@@ -150,7 +152,7 @@ filter_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 		if (s->read_only)
 			XactReadOnly = true;	/* up to 16, one RESET switches it off */
 		if (!utility_is_allowed(pstmt->utilityStmt, s->read_only))
-			refuse_statement(pstmt->utilityStmt, s->read_only ? "read-only " : "");
+			refuse_statement(pstmt->utilityStmt, s->read_only);
 	}
 	if (next_utility)
 		next_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
@@ -174,9 +176,12 @@ aidb_check_statement(RawStmt *raw, bool read_only)
 
 		/* a bare RESET ROLE or RESET ALL; SET ROLE goes on to the engine */
 		if (set->kind == VAR_RESET_ALL || (set->kind == VAR_RESET && strcmp(set->name, "role") == 0))
-			refuse_statement(stmt, "");
+			refuse_statement(stmt, false);
 		return;
 	}
+	/* SPI answers these with a code and no text */
+	if (IsA(stmt, CopyStmt) || IsA(stmt, TransactionStmt))
+		refuse_statement(stmt, read_only);
 	if (!read_only)
 		return;
 	switch (nodeTag(stmt))
@@ -197,7 +202,7 @@ aidb_check_statement(RawStmt *raw, bool read_only)
 					 errmsg("cannot execute %s in a read-only tool call", GetCommandTagName(CreateCommandTag(stmt)))));
 			break;
 		default:
-			refuse_statement(stmt, "read-only ");
+			refuse_statement(stmt, true);
 	}
 	if (IsA(stmt, SelectStmt) && ((SelectStmt *) stmt)->intoClause)
 		ereport(ERROR,

@@ -160,6 +160,15 @@ check_no_temp_schema(Oid before)
 				 errmsg("the statement created temporary objects in a tool call")));
 }
 
+/* What to do about a refusal of the engine's own that says little to whoever meets it first. */
+static void
+add_hint(ErrorData *e)
+{
+	if (e->hint == NULL && e->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE &&
+		e->funcname && strcmp(e->funcname, "afterTriggerMarkEvents") == 0)
+		e->hint = pstrdup("A constraint of this table is checked at the end of the transaction. An administrator can make it immediate.");
+}
+
 /*
  * Deferred constraints and triggers, now, as the role and behind the filters.
  * Only where the transaction is the tool call's own: in a caller's transaction
@@ -330,6 +339,7 @@ aidb_run_tool(AidbToolCall *call)
 			e->detail = NULL;
 			e->hint = pstrdup("Ask for less: fewer rows, a narrower condition, or an aggregate over an indexed column.");
 		}
+		add_hint(e);
 		ReThrowError(e);
 	}
 	PG_END_TRY();
