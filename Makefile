@@ -60,7 +60,7 @@ pkglibdir = $(shell $(PG_CONFIG) --pkglibdir)
 extensiondir = $(shell $(PG_CONFIG) --sharedir)/extension
 
 .PHONY: all help c-library go-library script install uninstall packages demo cluster cluster-stop \
-        test test-go test-server test-container bench docs lint fuzz clean
+        test test-go test-server test-chaos test-container bench docs lint fuzz clean
 
 all: c-library go-library script ## both libraries and the install script, in build/
 
@@ -129,6 +129,10 @@ test-go: ## the Go unit tests alone (no server needed)
 test-server: packages ## the tests against real servers alone; RUN=regexp and PKG=./tests/x narrow them
 	@$(MAKE) -s install
 	@$(GO_RUN) ./tests/cmd/gotest -- -p 1 -count 1 -timeout 40m $(if $(RUN),-run '$(RUN)') $(or $(PKG),./tests/...)
+
+test-chaos: packages ## kill workers, backends, postmasters and the model server under writing tasks, 200 times (CHAOS_KILLS)
+	@$(MAKE) -s install
+	@CHAOS_KILLS=$(or $(CHAOS_KILLS),200) $(GO_RUN) ./tests/cmd/gotest -- -v -count 1 -timeout 90m -run Chaos ./tests/tasks
 
 test-container: ## the same promises against the image that the Dockerfile builds (needs a Docker engine)
 	@$(GO_RUN) ./tests/cmd/gotest -- -v -count 1 -timeout 30m ./tests/container/...

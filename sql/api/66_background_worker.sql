@@ -74,7 +74,7 @@ REVOKE ALL ON FUNCTION aidb_internal.conversation_is_free(uuid) FROM PUBLIC;
 -- Every step of a task commits with this: it fails, and the step with it, when the task is no longer the worker's.
 CREATE OR REPLACE FUNCTION aidb_internal.step_task(
     top uuid, worker bigint, task_id uuid, phase text, rounds integer, input_tokens bigint, output_tokens bigint,
-    decisions integer, role text
+    role text
 )
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -84,11 +84,10 @@ AS $$
 BEGIN
     UPDATE aidb_internal.agent_task_queue t
     SET status = CASE t.status WHEN 'RECOVERY' THEN 'IN_PROGRESS'::aidb.task_status ELSE t.status END,
-        phase = step_task.phase, phase_at = clock_timestamp(),
+        phase = step_task.phase, phase_at = clock_timestamp(), attempts = 0,
         rounds = CASE WHEN task_id = top THEN step_task.rounds ELSE t.rounds END,
         input_tokens = CASE WHEN task_id = top THEN step_task.input_tokens ELSE t.input_tokens END,
         output_tokens = CASE WHEN task_id = top THEN step_task.output_tokens ELSE t.output_tokens END,
-        decisions = CASE WHEN task_id = top THEN t.decisions + step_task.decisions ELSE t.decisions END,
         role = CASE WHEN task_id = top THEN step_task.role ELSE t.role END
     WHERE t.id = top AND t.worker = step_task.worker AND t.status IN ('IN_PROGRESS', 'RECOVERY');
     IF NOT FOUND THEN
@@ -97,15 +96,14 @@ BEGIN
     IF task_id <> top THEN
         UPDATE aidb_internal.agent_task_queue t
         SET phase = step_task.phase, phase_at = clock_timestamp(), rounds = step_task.rounds,
-            input_tokens = step_task.input_tokens, output_tokens = step_task.output_tokens,
-            decisions = t.decisions + step_task.decisions
+            input_tokens = step_task.input_tokens, output_tokens = step_task.output_tokens
         WHERE t.id = task_id;
     END IF;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.step_task(uuid, bigint, uuid, text, integer, bigint, bigint, integer, text) IS
+COMMENT ON FUNCTION aidb_internal.step_task(uuid, bigint, uuid, text, integer, bigint, bigint, text) IS
     'Says how a task that a worker has in hand goes on; raises when the worker has lost it.';
-REVOKE ALL ON FUNCTION aidb_internal.step_task(uuid, bigint, uuid, text, integer, bigint, bigint, integer, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.step_task(uuid, bigint, uuid, text, integer, bigint, bigint, text) FROM PUBLIC;
 
 -- A run that ended by an error of the server or of its worker: it is tried again from its last step, but not for ever.
 CREATE OR REPLACE FUNCTION aidb_internal.give_back_task(task_id uuid, worker bigint, why text)
@@ -127,7 +125,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     most constant integer := 5;
-    text constant text := format('task was interrupted %s times and is not tried again: %s', most, why);
+    text constant text := format('task was interrupted %s times in the same step and is not tried again: %s', most, why);
 BEGIN
     WITH over AS (
         UPDATE aidb_internal.agent_task_queue t
@@ -264,7 +262,7 @@ GRANT EXECUTE ON FUNCTION aidb_internal.worker_pid(bigint) TO aidb_users, aidb_a
 CREATE OR REPLACE FUNCTION aidb_internal.end_task(
     top uuid, worker bigint, task_id uuid, status aidb.task_status, error text, request_message_id uuid, response_message_id uuid,
     budget_consumed integer, rounds integer, input_tokens bigint, output_tokens bigint, timeout_at timestamptz,
-    completed_at timestamptz, decisions integer, role text, cost numeric
+    completed_at timestamptz, role text, cost numeric
 )
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -275,7 +273,7 @@ BEGIN
     -- a delegate's end is a step of the task that was submitted
     UPDATE aidb_internal.agent_task_queue t
     SET status = CASE WHEN t.status = 'RECOVERY' THEN 'IN_PROGRESS'::aidb.task_status ELSE t.status END,
-        phase = 'model', phase_at = clock_timestamp()
+        phase = 'model', phase_at = clock_timestamp(), attempts = 0
     WHERE t.id = top AND task_id <> top AND t.worker = end_task.worker AND t.status IN ('IN_PROGRESS', 'RECOVERY');
     IF NOT FOUND AND task_id <> top THEN
         RAISE EXCEPTION 'task ''%'' is no longer this worker''s', top USING ERRCODE = 'object_not_in_prerequisite_state';
@@ -284,7 +282,9 @@ BEGIN
     SET status = end_task.status, error = end_task.error, request_message_id = end_task.request_message_id,
         response_message_id = end_task.response_message_id, budget_consumed = end_task.budget_consumed, rounds = end_task.rounds,
         input_tokens = end_task.input_tokens, output_tokens = end_task.output_tokens, timeout_at = end_task.timeout_at,
-        completed_at = end_task.completed_at, decisions = t.decisions + end_task.decisions, role = end_task.role,
+        completed_at = end_task.completed_at, role = end_task.role,
+        -- counted here: what a delegate's step wrote for the one above it may outlive that one's interruption
+        decisions = (SELECT count(*) FROM aidb_internal.decision_log d WHERE d.conversation_id = t.conversation_id AND d.task_id = t.id),
         cost = end_task.cost, phase = NULL, phase_at = NULL, worker = NULL
     WHERE t.id = task_id AND (task_id <> top OR t.worker = end_task.worker) AND t.status IN ('IN_PROGRESS', 'RECOVERY');
     IF NOT FOUND THEN
@@ -292,9 +292,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.end_task(uuid, bigint, uuid, aidb.task_status, text, uuid, uuid, integer, integer, bigint, bigint, timestamptz, timestamptz, integer, text, numeric) IS
+COMMENT ON FUNCTION aidb_internal.end_task(uuid, bigint, uuid, aidb.task_status, text, uuid, uuid, integer, integer, bigint, bigint, timestamptz, timestamptz, text, numeric) IS
     'Ends a task that a worker has in hand, or one that was delegated in it; raises when the worker has lost it.';
-REVOKE ALL ON FUNCTION aidb_internal.end_task(uuid, bigint, uuid, aidb.task_status, text, uuid, uuid, integer, integer, bigint, bigint, timestamptz, timestamptz, integer, text, numeric) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.end_task(uuid, bigint, uuid, aidb.task_status, text, uuid, uuid, integer, integer, bigint, bigint, timestamptz, timestamptz, text, numeric) FROM PUBLIC;
 
 -- A task whose agent is gone, or whose conversation is not its submitter's any more: there is nothing to log it with.
 CREATE OR REPLACE FUNCTION aidb_internal.refuse_task(task_id uuid, worker bigint, why text)

@@ -31,7 +31,7 @@ COMMENT ON COLUMN aidb.running_tasks.phase IS 'What the task does now: queue, mo
 COMMENT ON COLUMN aidb.running_tasks.tool IS 'The tool that it is running.';
 COMMENT ON COLUMN aidb.running_tasks.since IS 'Since when it does that.';
 COMMENT ON COLUMN aidb.running_tasks.rounds IS 'Model calls begun.';
-COMMENT ON COLUMN aidb.running_tasks.attempts IS 'How often it was interrupted and taken up again.';
+COMMENT ON COLUMN aidb.running_tasks.attempts IS 'How often it was interrupted and taken up again since its last step.';
 COMMENT ON COLUMN aidb.running_tasks.pid IS 'The worker process that has it in hand, as in pg_stat_activity.';
 REVOKE ALL ON aidb.running_tasks FROM PUBLIC;
 GRANT SELECT ON aidb.running_tasks TO aidb_users, aidb_auditor;

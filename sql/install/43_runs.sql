@@ -73,7 +73,7 @@ COMMENT ON COLUMN aidb_internal.agent_task_queue.started_at IS
 COMMENT ON COLUMN aidb_internal.agent_task_queue.worker IS
     'The worker process that has the background task in hand, by the number that it drew when it started; NULL: none has.';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.attempts IS
-    'How often a background task was interrupted by the end of its worker or by an error of the server.';
+    'How often a background task was interrupted, by the end of its worker or an error of the server, since its last step.';
 REVOKE ALL ON aidb_internal.agent_task_queue FROM PUBLIC;
 GRANT SELECT ON aidb_internal.agent_task_queue TO aidb_users, aidb_auditor;
 SELECT pg_extension_config_dump('aidb_internal.agent_task_queue', '');

@@ -35,7 +35,6 @@ type taskJournal struct {
 	journal
 	holder   TaskHolder
 	progress agent.Progress
-	counted  int // of the trail's decisions
 	begun    bool
 }
 
@@ -53,11 +52,11 @@ VALUES ($1::uuid, $2::uuid, $3::uuid, $4::uuid, $5, $6, 'IN_PROGRESS', false, $7
     $9, $10, $11::uuid, 'model', clock_timestamp(), 0)
 ON CONFLICT (id) DO NOTHING`
 
-const stepTaskSQL = `SELECT aidb_internal.step_task($1::uuid, $2::bigint, $3::uuid, $4, $5::integer, $6::bigint, $7::bigint, $8::integer, $9)`
+const stepTaskSQL = `SELECT aidb_internal.step_task($1::uuid, $2::bigint, $3::uuid, $4, $5::integer, $6::bigint, $7::bigint, $8)`
 
 const endTaskSQL = `
 SELECT aidb_internal.end_task($1::uuid, $2::bigint, $3::uuid, $4::aidb.task_status, $5, $6::uuid, $7::uuid, $8::integer, $9::integer,
-    $10::bigint, $11::bigint, $12::timestamptz, $13::timestamptz, $14::integer, $15, $16::numeric)`
+    $10::bigint, $11::bigint, $12::timestamptz, $13::timestamptz, $14, $15::numeric)`
 
 // Progress implements agent.ProgressJournal.
 func (j *taskJournal) Progress(p agent.Progress) { j.progress = p }
@@ -73,7 +72,7 @@ func (j *taskJournal) Append(ctx context.Context, records ...conversation.Record
 	p, h := &j.progress, &j.holder
 	return h.Host.End(ctx, append(j.written(), spi.Statement{SQL: stepTaskSQL, Args: []any{
 		h.Top.String(), h.Worker, j.task.ID.String(), p.Phase, p.Rounds, optionalNumber(p.Usage.Input), optionalNumber(p.Usage.Output),
-		j.fresh(), j.task.Role,
+		j.task.Role,
 	}})...)
 }
 
@@ -91,7 +90,7 @@ func (j *taskJournal) Finish(ctx context.Context, end agent.TaskEnd) error {
 		h.Top.String(), h.Worker, j.task.ID.String(), end.Status, optionalText(conversation.Clean(end.Error)),
 		end.PromptID.String(), optionalText(idText(end.AnswerID)), end.BudgetConsumed, end.Rounds,
 		optionalNumber(end.Usage.Input), optionalNumber(end.Usage.Output), timestamp(end.TimeoutAt), timestamp(end.CompletedAt),
-		j.fresh(), j.task.Role, cost,
+		j.task.Role, cost,
 	}})...)
 }
 
@@ -113,13 +112,6 @@ func (j *taskJournal) written() []spi.Statement {
 		statements = append(statements, decisions)
 	}
 	return statements
-}
-
-// fresh is how many decisions the run has made since it was asked last.
-func (j *taskJournal) fresh() int {
-	n := j.trail.Count() - j.counted
-	j.counted += n
-	return n
 }
 
 const pastTaskSQL = `
