@@ -184,6 +184,7 @@ struct AidbToolScope
 	char		cancelled[256]; /* what the user's cancel said, if there was one */
 	MemoryContext memory;		/* of the caller */
 	int64		logged;			/* bytes that it made procedures log */
+	int64		told;			/* bytes of RAISE INFO, which go to the client */
 };
 
 /* --- portals.c: cursors of the caller and of a tool call --------------------- */

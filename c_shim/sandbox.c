@@ -98,29 +98,44 @@ stop_deadline(void)
 		QueryCancelPending = false; /* it was ours, and it has been answered */
 }
 
-/* --- tool scope: the user's cancel ------------------------------------------- */
+/* --- tool scope: messages ------------------------------------------------------ */
+
+/* Bytes of RAISE INFO, which no setting keeps from the client. */
+#define MAX_TOLD 4096
 
 /*
+ * Sees every message and error as it is raised, before any handler does.
+ *
  * A handler WHEN query_canceled in the tool's SQL would swallow the user's
- * Ctrl-C or statement_timeout, which comes once.  This sees every error as it is
- * raised, before any handler does, and remembers that one.
+ * Ctrl-C or statement_timeout, which comes once: that one is remembered.  And
+ * client_min_messages stops NOTICE and WARNING, but not INFO, which a loop
+ * would flood the client with: too much of it is an error.
  */
 static void
-note_cancel(void *arg)
+watch_messages(void *arg)
 {
 	AidbToolScope *s = arg;
-	MemoryContext old;
-	ErrorData  *e;
+	MemoryContext old = MemoryContextSwitchTo(s->memory);	/* an error is not copied in its own */
+	ErrorData  *e = CopyErrorData();
+	bool		flood = false;
 
-	if (geterrcode() != ERRCODE_QUERY_CANCELED || deadline_passed || s->cancelled[0])
-		return;
-	old = MemoryContextSwitchTo(s->memory); /* an error is not copied in its own */
-	e = CopyErrorData();
 	/* a RAISE of the same code is no cancel */
-	if (e->elevel == ERROR && e->funcname && strcmp(e->funcname, "ProcessInterrupts") == 0)
+	if (e->elevel == ERROR && e->sqlerrcode == ERRCODE_QUERY_CANCELED && !deadline_passed && !s->cancelled[0] &&
+		e->funcname && strcmp(e->funcname, "ProcessInterrupts") == 0)
 		strlcpy(s->cancelled, e->message ? e->message : "canceling statement due to user request", sizeof(s->cancelled));
+	if (e->elevel == INFO)
+	{
+		s->told += 64 + (e->message ? strlen(e->message) : 0) + (e->detail ? strlen(e->detail) : 0) +
+			(e->hint ? strlen(e->hint) : 0);
+		flood = s->told > MAX_TOLD;
+	}
 	FreeErrorData(e);
 	MemoryContextSwitchTo(old);
+	if (flood)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("a tool call sends more than %d bytes of RAISE INFO to the client", MAX_TOLD),
+				 errhint("Return what is to be told, or use RAISE NOTICE.")));
 }
 
 static void
@@ -213,7 +228,7 @@ aidb_run_tool(AidbToolCall *call)
 	MemoryContext outer = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	AidbToolScope scope = {.call = call,.read_only = call->read_only,.memory = outer};
-	ErrorContextCallback watch = {.callback = note_cancel,.arg = &scope};
+	ErrorContextCallback watch = {.callback = watch_messages,.arg = &scope};
 	AidbPortals portals = {0};
 	Oid			user,
 				temp_schema,

@@ -6,7 +6,7 @@
 -- attack:
 DO $$ BEGIN FOR i IN 1..20000 LOOP RAISE LOG 'line % %', i, repeat('x', 1000); END LOOP; END $$
 -- attack:
-DO $$ BEGIN FOR i IN 1..20000 LOOP RAISE WARNING 'line % %', i, repeat('x', 1000); RAISE NOTICE '%', i; RAISE INFO '%', i; END LOOP; END $$
+DO $$ BEGIN FOR i IN 1..20000 LOOP RAISE WARNING 'line % %', i, repeat('x', 1000); RAISE NOTICE '%', i; END LOOP; END $$
 -- attack:
 DO $$ BEGIN FOR i IN 1..3 LOOP RAISE LOG 'a few words'; END LOOP; END $$
 -- check:
