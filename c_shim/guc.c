@@ -39,6 +39,7 @@ static int	model_timeout = 0;
 static char *no_proxy = NULL;
 static int	otel_client = 0;
 static char *principal = NULL;
+static bool redaction = true;
 
 /* The values are their places in the tables. */
 static const struct config_enum_entry delegation_roles[] = {
@@ -143,6 +144,8 @@ aidb_define_settings(void)
 	DefineCustomStringVariable("aidb.principal",
 							   "The end user on whose behalf the application calls; empty: the caller's role. Keeps people behind one role apart.",
 							   NULL, &principal, "", PGC_USERSET, 0, check_principal, NULL, NULL);
+	define_bool("aidb.redaction",
+				"Takes secrets out of the log, debug lines, errors, decisions and traces.", &redaction, PGC_SUSET);
 	define_bool("aidb.test_hooks",
 				"Makes the extension's own fault tests callable by superusers.", &aidb_test_hooks, PGC_SUSET);
 	define_string("aidb.tool_allowed_functions",
@@ -197,6 +200,7 @@ aidb_config_fields(StringInfo buf)
 	put(buf, "model_retries", psprintf("%d", model_retries));
 	put(buf, "model_retry_delay_ms", psprintf("%d", model_retry_delay));
 	put(buf, "model_timeout_ms", psprintf("%d", model_timeout));
+	put(buf, "redaction", redaction ? "t" : "f");
 	put(buf, "otel_client", otel_clients[otel_client].name);
 	put(buf, "database_name", get_database_name(MyDatabaseId));
 	put(buf, "database_oid", psprintf("%u", MyDatabaseId));

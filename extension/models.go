@@ -11,6 +11,7 @@ import (
 	"aidb/extension/internal/egress"
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/model/dummy"
+	"aidb/extension/internal/model/replay"
 	"aidb/extension/internal/pgstore"
 	"aidb/extension/internal/secretfile"
 	"aidb/extension/internal/spi"
@@ -25,11 +26,23 @@ type models struct {
 	trail  *decision.Trail
 	// scripts is where the scripts of dummy models stand: in a session, or in a background task.
 	scripts *dummy.Provider
+	who     spi.Start
+	// probing: nothing is run, and whoever registers a model is not who called the function.
+	probing bool
+	// metered counts for the quotas; nil while there are none.
+	metered *agent.Meter
 }
 
 // Open implements agent.Models. That a run may send to a model is one decision, made here and not at each request.
 func (m *models) Open(ctx context.Context, ref agent.ModelRef) (agent.Model, error) {
 	opened, err := m.open(ctx, ref)
+	if err == nil && ref.Metered {
+		meter, err := m.meter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		opened = meter.Model(opened, ref.Name, ref.Price)
+	}
 	d := decision.Record{At: time.Now(), Point: decision.ModelCall, Status: decision.Allowed, Object: ref.Name}
 	switch {
 	case errors.Is(err, egress.ErrDenied):
@@ -52,7 +65,26 @@ func (m *models) open(ctx context.Context, ref agent.ModelRef) (agent.Model, err
 		}
 		return m.wiring.openai.Open(ref, credentials, nil)
 	}
+	if ref.Provider == "replay" {
+		return m.replay(ctx, ref)
+	}
 	return nil, fault.New(fault.Unsupported, "Model provider with name %q not found", ref.Provider)
+}
+
+// replay opens a recording, which only its owner may replay: its replies are what was said in it.
+func (m *models) replay(ctx context.Context, ref agent.ModelRef) (agent.Model, error) {
+	id, err := replay.Config(ref.Config)
+	if err != nil {
+		return nil, err
+	}
+	records, own, err := m.store.Recording(ctx, id, m.who.Caller, m.who.Principal)
+	switch {
+	case err != nil:
+		return nil, err
+	case !own && !m.probing:
+		return nil, fault.New(fault.Privilege, "conversation %s, which the model replays, belongs to another caller", fault.Name(id))
+	}
+	return replay.Open(records, replay.Options{ID: id, Redact: m.wiring.redact}), nil
 }
 
 // OpenByName opens a model with options of one call laid over its config.

@@ -33,8 +33,8 @@ func (w *wiring) runTask(ctx context.Context, host spi.Host, s spi.Start) (int, 
 	service := &agent.Service{
 		Store: p.store, Models: p.models, Toolboxes: &pgtool.Opener{Catalog: p.store, Runner: p.runner},
 		NewJournal: func() agent.Journal { return p.store.TaskJournal(p.trail, holder) },
-		Clock:      agent.SystemClock{}, IDs: agent.UUIDv7{}, Tracer: tracer{steps}, Decisions: p.trail, Narrowest: w.delegatesNarrow(),
-		OpenModel:  p.models.OpenNamed,
+		Clock:      agent.SystemClock{}, IDs: agent.UUIDv7{}, Tracer: tracer{steps, w.redact}, Decisions: p.trail, Narrowest: w.delegatesNarrow(),
+		OpenModel: p.models.OpenNamed, Redact: w.redact,
 		Background: &agent.Background{Task: id, Resumed: resumed != nil && *resumed, Past: p.store.Past},
 	}
 	call := agent.Call{
@@ -43,6 +43,9 @@ func (w *wiring) runTask(ctx context.Context, host spi.Host, s spi.Start) (int, 
 	}
 	p.trail.Base.Agent = call.Agent
 	out, err := service.Converse(ctx, call)
+	if counted := p.account(ctx, err == nil); err == nil {
+		err = counted
+	}
 	if err != nil {
 		return 0, nil, err
 	}

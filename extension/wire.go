@@ -31,11 +31,14 @@ type wiring struct {
 
 	natives pgstore.Natives
 
-	mu     sync.Mutex
-	limits pgtool.Limits
-	spans  telemetry.Client
-	about  telemetry.Resource
-	broken error // a setting that cannot be used; said by every call that needs it
+	mu        sync.Mutex
+	limits    pgtool.Limits
+	spans     telemetry.Client
+	about     telemetry.Resource
+	broken    error // a setting that cannot be used; said by every call that needs it
+	redaction redaction
+	// tally is what this process used today, as far as there are quotas.
+	tally agent.Tally
 	// narrowest is aidb.delegation_role = 'narrowest'.
 	narrowest bool
 	purpose   string // aidb.default_purpose
@@ -57,6 +60,7 @@ var functions = map[string]func(*wiring, context.Context, spi.Host, spi.Start) (
 	"generate_text_batch": (*wiring).generateTextBatch,
 	"probe_model":         (*wiring).probeModel,
 	"run_task":            (*wiring).runTask,
+	"check_pattern":       (*wiring).checkPattern,
 	"test_go":             (*wiring).testHook,
 }
 
@@ -69,7 +73,8 @@ func (w *wiring) handle(ctx context.Context, host spi.Host, s spi.Start) (int, [
 		return 0, nil, fault.New(fault.Internal, "function %s is not known to the Go library", fault.Name(s.Function)).
 			WithHint("aidb.so and aidb_go.so are of different versions: install both again.")
 	}
-	return f(w, ctx, host, s)
+	columns, rows, err := f(w, ctx, host, s)
+	return columns, rows, w.redactError(err)
 }
 
 // configure takes over the settings that the server sent.
@@ -99,6 +104,7 @@ func (w *wiring) configure(values map[string]string) {
 	defer w.mu.Unlock()
 	w.broken = err
 	w.narrowest = values["delegation_role"] == "narrowest"
+	w.redaction.off = values["redaction"] == "f"
 	w.purpose = values["default_purpose"]
 	w.spans = telemetry.Client(values["otel_client"])
 	w.about.DatabaseName, w.about.DatabaseOID, w.about.SessionID = values["database_name"], values["database_oid"], values["session_id"]
@@ -172,14 +178,15 @@ func (w *wiring) parts(host spi.Host, s spi.Start) (*parts, error) {
 		return nil, err
 	}
 	store := pgstore.New(host, &w.natives)
+	store.Redactions = w.redactWith
 	if s.Prefetched != nil {
 		store.Prefetched(stringArg(s, 0), *s.Prefetched)
 	}
 	trail := &decision.Trail{
-		NewID: agent.UUIDv7{}.New,
-		Base:  decision.Record{Principal: s.Principal, Caller: s.Caller, SessionUser: s.SessionUser, Role: s.Caller},
+		NewID: agent.UUIDv7{}.New, Redact: w.redact,
+		Base: decision.Record{Principal: s.Principal, Caller: s.Caller, SessionUser: s.SessionUser, Role: s.Caller},
 	}
-	m := &models{wiring: w, host: host, store: store, trail: trail, scripts: w.dummy}
+	m := &models{wiring: w, host: host, store: store, trail: trail, scripts: w.dummy, who: s}
 	return &parts{
 		host: host, start: s, store: store, models: m, trail: trail, began: time.Now(),
 		runner: &pgtool.Runner{Host: host, Models: m, Limits: limits, Decisions: trail},
@@ -193,8 +200,8 @@ func (w *wiring) agentConverse(ctx context.Context, host spi.Host, s spi.Start) 
 	}
 	service := &agent.Service{
 		Store: p.store, Models: p.models, Toolboxes: &pgtool.Opener{Catalog: p.store, Runner: p.runner},
-		NewJournal: func() agent.Journal { return p.store.Journal(p.trail) }, Clock: agent.SystemClock{}, IDs: agent.UUIDv7{}, Tracer: tracer{host},
-		Decisions: p.trail, Narrowest: w.delegatesNarrow(), OpenModel: p.models.OpenNamed,
+		NewJournal: func() agent.Journal { return p.store.Journal(p.trail) }, Clock: agent.SystemClock{}, IDs: agent.UUIDv7{}, Tracer: tracer{host, w.redact},
+		Decisions: p.trail, Narrowest: w.delegatesNarrow(), OpenModel: p.models.OpenNamed, Redact: w.redact,
 	}
 	call := agent.Call{
 		Agent: stringArg(s, 0), Prompt: stringArg(s, 1), ConversationID: arg(s, 2), ReadOnly: boolArg(s, 3),
@@ -206,6 +213,9 @@ func (w *wiring) agentConverse(ctx context.Context, host spi.Host, s spi.Start) 
 	}
 	p.trail.Base.Agent = call.Agent
 	out, err := service.Converse(ctx, call)
+	if counted := p.account(ctx, err == nil); err == nil {
+		err = counted
+	}
 	if err != nil {
 		return 0, nil, err
 	}
@@ -256,7 +266,13 @@ func (w *wiring) oneTool(ctx context.Context, host spi.Host, s spi.Start, name, 
 	if err != nil {
 		return 0, nil, err
 	}
+	if err := p.store.LoadRedactions(ctx); err != nil {
+		return 0, nil, err
+	}
 	result, err := p.runner.Run(ctx, tools[0], arguments, scope)
+	if counted := p.account(ctx, err == nil); err == nil {
+		err = counted
+	}
 	if err != nil {
 		p.log()
 		return 0, nil, err
@@ -331,9 +347,13 @@ func (w *wiring) generate(ctx context.Context, host spi.Host, s spi.Start, input
 		answer, err := p.runner.Generate(ctx, stringArg(s, 0), *input, rawArg(s, 2))
 		if err != nil {
 			p.log()
+			_ = p.account(ctx, false) // which writes nothing
 			return nil, err
 		}
 		answers = append(answers, []*string{&answer})
+	}
+	if err := p.account(ctx, true); err != nil {
+		return nil, err
 	}
 	return answers, p.record(ctx)
 }
@@ -344,13 +364,14 @@ func (w *wiring) probeModel(ctx context.Context, host spi.Host, s spi.Start) (in
 	if err != nil {
 		return 0, nil, err
 	}
+	p.models.probing = true
 	m, err := p.models.OpenByName(ctx, stringArg(s, 0), nil)
 	if err != nil {
 		return 0, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if v, ok := m.(interface{ Validate(context.Context) error }); ok {
+	if v, ok := agent.Unmetered(m).(interface{ Validate(context.Context) error }); ok {
 		if err := v.Validate(ctx); err != nil {
 			return 0, nil, err
 		}
@@ -360,10 +381,14 @@ func (w *wiring) probeModel(ctx context.Context, host spi.Host, s spi.Start) (in
 }
 
 // tracer speaks to the session.
-type tracer struct{ host spi.Host }
+type tracer struct {
+	host   spi.Host
+	redact func(string) string
+}
 
+// Notice sends a debug line, which is without secrets already: it is cut, and what is cut is hard to tell.
 func (t tracer) Notice(text string)        { t.host.Notice("notice", text, "") }
-func (t tracer) Warning(text, hint string) { t.host.Notice("warning", text, hint) }
+func (t tracer) Warning(text, hint string) { t.host.Notice("warning", t.redact(text), hint) }
 
 func arg(s spi.Start, i int) *string {
 	if i < len(s.Args) {

@@ -18,7 +18,10 @@ SQL_INSTALL = \
     sql/install/45_telemetry.sql \
     sql/install/46_sql_tools.sql \
     sql/install/47_policies.sql \
-    sql/install/50_background.sql
+    sql/install/50_background.sql \
+    sql/install/53_conversations.sql \
+    sql/install/54_redactions.sql \
+    sql/install/55_quotas.sql
 
 SQL_API = \
     sql/api/10_identity.sql \
@@ -41,6 +44,9 @@ SQL_API = \
     sql/api/51_credentials.sql \
     sql/api/52_models.sql \
     sql/api/53_sql_tools.sql \
+    sql/api/54_forks.sql \
+    sql/api/55_redactions.sql \
+    sql/api/56_quotas.sql \
     sql/api/60_runs.sql \
     sql/api/61_checks.sql \
     sql/api/62_tool_allowed.sql \

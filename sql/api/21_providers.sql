@@ -11,6 +11,9 @@ VALUES
      ARRAY['url=https://api.openai.com/v1']),
     ('dummy', 'dummy', ARRAY['aidb-dummy-text-completion'],
      'Replays the replies scripted in its config, without any network. For tests and demonstrations.',
+     ARRAY[]::text[]),
+    ('replay', 'replay', ARRAY['aidb-dummy-text-completion'],
+     'Answers from a recorded conversation, without any network, and fails with the difference when a request is not the recorded one.',
      ARRAY[]::text[]);
 COMMENT ON VIEW aidb_internal.providers IS
     'Model providers, with the implementation behind each.';

@@ -56,15 +56,16 @@ GRANT SELECT ON aidb.conversation_log TO aidb_users, aidb_auditor;
 
 CREATE OR REPLACE VIEW aidb.conversations WITH (security_barrier) AS
 SELECT
-    c.conversation_id,
-    c.agent_id,
-    NULL::uuid AS parent_conversation_id,
-    NULL::uuid AS forked_from_message_id,
+    coalesce(c.conversation_id, o.conversation_id) AS conversation_id,
+    coalesce(o.agent_id, c.agent_id) AS agent_id,
+    o.parent_conversation_id,
+    o.forked_from_message_id,
     t.status,
-    c.message_count,
-    c.last_message_id,
-    c.created_at,
-    greatest(c.updated_at, t.completed_at) AS updated_at
+    coalesce(c.message_count, 0) + coalesce(f.message_count, 0) AS message_count,
+    coalesce(c.last_message_id, o.forked_from_message_id) AS last_message_id,
+    coalesce(o.created_at, c.created_at) AS created_at,
+    greatest(c.updated_at, t.completed_at, o.created_at) AS updated_at,
+    coalesce(o.kind = 'import', false) AS imported
 FROM (
     SELECT
         l.conversation_id,
@@ -79,19 +80,40 @@ FROM (
            OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER')))
     GROUP BY l.conversation_id
 ) c
+FULL JOIN (
+    SELECT p.*
+    FROM aidb_internal.conversation_origins p
+    WHERE (p.caller = CURRENT_USER AND p.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+       OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'))
+) o ON o.conversation_id = c.conversation_id
+-- What a fork shares with those that it comes from, which are its owner's too.
+LEFT JOIN LATERAL (
+    WITH RECURSIVE line AS (
+        SELECT o.parent_conversation_id AS conversation_id, o.until_at, o.until_id
+        UNION ALL
+        SELECT p.parent_conversation_id, p.until_at, p.until_id
+        FROM line l
+        JOIN aidb_internal.conversation_origins p ON p.conversation_id = l.conversation_id AND p.kind = 'fork'
+    )
+    SELECT count(*) AS message_count
+    FROM line l
+    JOIN aidb_internal.action_log a ON a.conversation_id = l.conversation_id AND (a.created_at, a.id) <= (l.until_at, l.until_id)
+    WHERE a.action_type IN ('user_prompt', 'answer')
+) f ON o.kind = 'fork'
 LEFT JOIN LATERAL (
     SELECT q.status, q.completed_at
     FROM aidb_internal.agent_task_queue q
-    WHERE q.conversation_id = c.conversation_id
+    WHERE q.conversation_id = coalesce(c.conversation_id, o.conversation_id)
     ORDER BY q.created_at DESC, q.id DESC
     LIMIT 1
 ) t ON true;
 COMMENT ON VIEW aidb.conversations IS
     'One row for each conversation. Readers see their own (same role and same aidb.principal), aidb_auditor all. Privileges: SELECT for aidb_users and aidb_auditor.';
-COMMENT ON COLUMN aidb.conversations.parent_conversation_id IS 'NULL: conversations are not forked.';
-COMMENT ON COLUMN aidb.conversations.forked_from_message_id IS 'NULL: conversations are not forked.';
-COMMENT ON COLUMN aidb.conversations.status IS 'Status of the newest task; NULL when delete_agent(force => true) removed the tasks.';
-COMMENT ON COLUMN aidb.conversations.message_count IS 'Prompts and answers.';
+COMMENT ON COLUMN aidb.conversations.parent_conversation_id IS 'The conversation that it was forked from (aidb.fork_conversation); NULL: it is no fork.';
+COMMENT ON COLUMN aidb.conversations.forked_from_message_id IS 'The last message that it shares with that one.';
+COMMENT ON COLUMN aidb.conversations.status IS 'Status of its own newest task; NULL when it has none: a fork that was not continued, an import, or delete_agent(force => true) removed the tasks.';
+COMMENT ON COLUMN aidb.conversations.message_count IS 'Prompts and answers, those included that a fork shares.';
+COMMENT ON COLUMN aidb.conversations.imported IS 'Made by aidb.import_conversation: what it says to have happened did not happen here.';
 REVOKE ALL ON aidb.conversations FROM PUBLIC;
 GRANT SELECT ON aidb.conversations TO aidb_users, aidb_auditor;
 

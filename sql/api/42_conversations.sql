@@ -71,13 +71,12 @@ BEGIN
             CASE l.action_type WHEN 'user_prompt' THEN 'user' ELSE 'agent' END,
             CASE l.action_type WHEN 'user_prompt' THEN l.request_payload ->> 'user' ELSE coalesce(a.name, d.name) END,
             CASE l.action_type WHEN 'user_prompt' THEN l.request_payload ->> 'contents' ELSE l.response_payload ->> 'contents' END
-        FROM aidb_internal.action_log l
+        FROM aidb_internal.steps(wanted) WITH ORDINALITY l
         LEFT JOIN aidb_internal.agents a ON a.id = l.agent_id
         LEFT JOIN aidb_internal.deleted_agents d ON d.id = l.agent_id
-        WHERE l.conversation_id = wanted
-          AND l.action_type IN ('user_prompt', 'answer')
+        WHERE l.action_type IN ('user_prompt', 'answer')
           AND (everything OR (l.caller = me AND l.principal = my_principal))
-        ORDER BY l.created_at, l.id;
+        ORDER BY l.ordinality;
 END
 $$;
 COMMENT ON FUNCTION aidb_internal.get_conversation(text) IS
@@ -89,7 +88,7 @@ RETURNS TABLE (message_id text, task_id text, action_type text, role text, sende
 LANGUAGE c STABLE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
 COMMENT ON FUNCTION aidb.get_conversation(text) IS
-    'The prompts and answers of a conversation, oldest first; no row for one that does not exist or is somebody else''s. role: user or agent. sender_id: who asked, or the name of the agent that answered. Raises 22023 when conversation_id is empty and 22P02 when it is not a uuid. Privileges: aidb_users, for their own conversations; members of aidb_auditor for all.';
+    'The prompts and answers of a conversation, oldest first, a fork with those that it shares; no row for one that does not exist or is somebody else''s. role: user or agent. sender_id: who asked, or the name of the agent that answered. Raises 22023 when conversation_id is empty and 22P02 when it is not a uuid. Privileges: aidb_users, for their own conversations; members of aidb_auditor for all.';
 REVOKE ALL ON FUNCTION aidb.get_conversation(text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.get_conversation(text) TO aidb_users, aidb_auditor;
 

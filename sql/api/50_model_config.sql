@@ -196,6 +196,22 @@ COMMENT ON FUNCTION aidb_internal.check_dummy_config(jsonb) IS
     'Raises when a config is not a script of provider dummy.';
 REVOKE ALL ON FUNCTION aidb_internal.check_dummy_config(jsonb) FROM PUBLIC;
 
+-- Whose the conversation is, is looked at when the model is used: by then it may be another's.
+CREATE OR REPLACE FUNCTION aidb_internal.check_replay_config(config jsonb)
+RETURNS void
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+    PERFORM aidb_internal.check_keys('config', config, '{"conversation_id": "string"}');
+    IF config ->> 'conversation_id' IS NULL OR aidb_internal.to_uuid(config ->> 'conversation_id') IS NULL THEN
+        RAISE EXCEPTION 'config must have a "conversation_id", the uuid of the conversation to replay' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.check_replay_config(jsonb) IS
+    'Raises when a config does not name a conversation.';
+REVOKE ALL ON FUNCTION aidb_internal.check_replay_config(jsonb) FROM PUBLIC;
+
 -- What is known of a model whoever provides it.
 CREATE OR REPLACE FUNCTION aidb_internal.check_model_facts(config jsonb)
 RETURNS void
@@ -246,6 +262,7 @@ BEGIN
     CASE (SELECT p.canonical FROM aidb_internal.providers p WHERE p.name = check_model_config.provider)
         WHEN 'openai_completions' THEN PERFORM aidb_internal.check_openai_config(config);
         WHEN 'dummy' THEN PERFORM aidb_internal.check_dummy_config(config);
+        WHEN 'replay' THEN PERFORM aidb_internal.check_replay_config(config);
     END CASE;
 END
 $$;

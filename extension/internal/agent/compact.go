@@ -235,7 +235,7 @@ type compacting struct {
 func (s *State) compact(p plan, reason string) {
 	c := &compacting{plan: p, reason: reason, text: s.excerpts(&p, reason)}
 	s.compacting = c
-	r := Request{Messages: []conversation.Message{
+	r := Request{Summary: true, Messages: []conversation.Message{
 		{Role: conversation.System, Content: summarizer}, {Role: conversation.User, Content: c.text}}}
 	c.bytes = len(summarizer) + len(c.text)
 	s.do(Ask{Request: r, Summary: true})
@@ -283,6 +283,7 @@ func (c *compacting) ownSummary() string {
 // compacted puts the summary in place and sends the request that had to wait.
 func (s *State) compacted(summary, model string, cost conversation.Cost) {
 	c := s.compacting
+	summary = s.redact(summary)
 	s.compacting, s.measured = nil, measured{}
 	p := &c.plan
 	first, last, _ := p.span()

@@ -1,7 +1,7 @@
 package agent
 
 // Debug lines: what agent_converse(debug => true) shows of each step as a NOTICE. The shapes are documented and
-// read by people and by tests; payloads are cut, and not redacted.
+// read by people and by tests; payloads come without secrets, and are cut.
 
 import (
 	"encoding/json"

@@ -30,6 +30,8 @@ type Request struct {
 	// MaxOutput is how many tokens of a reply are worth reading, 0 for all: what is beyond them could not be paid for. A
 	// model that streams stops there, and its reply says that it was cut.
 	MaxOutput int64
+	// Summary: what is asked for is the summary of a compaction.
+	Summary bool
 }
 
 // The finish reasons that the loop tells apart. A model may return any other word; it is recorded.
@@ -64,6 +66,7 @@ type Model interface {
 type ModelRef struct {
 	Context         int64
 	Price           *Price
+	Metered         bool // there are quotas
 	Name            string
 	Provider        string
 	Config          json.RawMessage

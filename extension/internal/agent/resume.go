@@ -167,6 +167,7 @@ func (r *run) resume(ctx context.Context, first Event) (Effect, error) {
 			if m, ok := r.model.(Resumer); ok {
 				m.Resume(replies)
 			}
+			r.state.recalled = true
 			return r.unknown(ctx, next)
 		}
 		var err error
@@ -257,6 +258,10 @@ func (r *run) unknown(ctx context.Context, next Effect) (Effect, error) {
 	call, ok := next.(Run)
 	if !ok {
 		return next, nil
+	}
+	if refused := r.state.forgotten(call.Call); refused != "" {
+		r.sent = r.service.Clock.Now()
+		return r.advance(ctx, ToolDone{At: r.sent, Result: Result{Error: refused}})
 	}
 	box := r.toolbox
 	if d, ok := box.(*delegates); ok {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/redact"
 	"aidb/extension/internal/structured"
 )
 
@@ -106,4 +108,41 @@ func texts(messages []conversation.Message) []conversation.Message {
 		out[i] = m
 	}
 	return out
+}
+
+// The log keeps no secrets, so a call that had one cannot be made from it.
+func TestResume_DoesNotRunWhatTheLogForgot(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1000, 0)
+	cfg := Config{
+		Agent: "a", Prompt: "go", Tools: []ToolSpec{{Name: "t1"}}, Limits: Limits{Strategy: StrategyError, Timeout: time.Hour}, Deadline: at.Add(time.Hour),
+		Redact: func(s string) string { return strings.ReplaceAll(s, "hunter2", redact.Mark) },
+	}
+	state := NewState(cfg)
+	var log []conversation.Record
+	keep := func(effects []Effect) {
+		for _, effect := range effects {
+			if l, ok := effect.(Log); ok {
+				id := uuid.New()
+				state.Logged(l, id)
+				log = append(log, conversation.Record{ID: id, Type: l.Type, Request: l.Request, Response: l.Response, CreatedAt: at, CompletedAt: at})
+			}
+		}
+	}
+	keep(state.Step(Started{At: at}))
+	keep(state.Step(Replied{At: at, Reply: Reply{ToolCalls: []conversation.ToolCall{
+		{ID: "1", Name: "t1", Arguments: `{"p":"hunter2"}`}, {ID: "2", Name: "t1", Arguments: `{"p":"x"}`}, {ID: "3", Name: "t1", Arguments: `{"q":"hunter2"}`}}}}))
+	r := &run{service: &Service{Clock: fixed{at}}, deadline: cfg.Deadline, limits: cfg.Limits, state: NewState(cfg), past: &Past{Records: log}}
+	next, err := r.resume(context.Background(), Started{At: at})
+	require.NoError(t, err)
+	require.Equal(t, "2", next.(Run).Call.ID)
+	r.state.Step(ToolDone{At: at, Result: Result{Contents: "fine"}})
+	messages := r.state.Messages()
+	require.Contains(t, messages[2].Content, "make the call again")
+	require.Equal(t, "fine", messages[3].Content)
+	require.Contains(t, messages[4].Content, "make the call again")
+
+	// What the model asks for next may hold what it likes.
+	last := r.state.Step(Replied{At: at, Reply: Reply{ToolCalls: []conversation.ToolCall{{ID: "4", Name: "t1", Arguments: `{"p":"[redacted]"}`}}}})
+	require.IsType(t, Run{}, last[len(last)-1])
 }

@@ -165,6 +165,7 @@ func (r *run) open(ctx context.Context) (Event, error) {
 		Deadline:     r.deadline,
 		Bound:        r.bound,
 		Debug:        r.call.Debug,
+		Redact:       r.service.Redact,
 	}
 	if m := r.def.Model; m != nil {
 		cfg.Price, cfg.Compaction.Context = m.Price, m.Context

@@ -16,7 +16,7 @@ import (
 	"aidb/extension/internal/purpose"
 )
 
-// Service runs agents. All fields but the last three are needed. NewJournal gives each run a journal of its own.
+// Service runs agents. All fields but the last four are needed. NewJournal gives each run a journal of its own.
 type Service struct {
 	Store      Store
 	Models     Models
@@ -25,6 +25,8 @@ type Service struct {
 	Clock      Clock
 	IDs        IDs
 	Tracer     Tracer
+	// Redact takes secrets out of what is logged, shown or becomes an error; nil: nothing does.
+	Redact func(string) string
 	// OpenModel opens a model by its name, for summaries; nil: the agent's own writes them.
 	OpenModel func(ctx context.Context, name string) (Model, *Price, error)
 	// Decisions gets the records of delegations and is told which run is in hand; nil: nothing is recorded.

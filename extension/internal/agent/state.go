@@ -4,12 +4,14 @@ package agent
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/redact"
 	"aidb/extension/internal/structured"
 )
 
@@ -38,6 +40,9 @@ type Config struct {
 	Bound time.Time
 	// Debug asks for a debug line with every logged step.
 	Debug bool
+	// Redact takes secrets out of what is logged, shown in debug lines or becomes an error; nil: nothing does. The model
+	// and the caller get texts as they are.
+	Redact func(string) string
 }
 
 // State is one run. It does no I/O and knows no clock: events carry the time. It belongs to one goroutine.
@@ -76,6 +81,8 @@ type State struct {
 	truncated bool
 
 	prompted bool // the prompt is in the log already
+	// recalled: the reply in hand was read from the log.
+	recalled bool
 	finished bool
 	effects  []Effect
 }
@@ -101,6 +108,40 @@ func NewState(cfg Config) *State {
 
 // Messages returns the conversation as it stands, without the system message.
 func (s *State) Messages() []conversation.Message { return s.messages[1:] }
+
+func (s *State) redact(text string) string {
+	if s.cfg.Redact == nil {
+		return text
+	}
+	return s.cfg.Redact(text)
+}
+
+// forgotten says why a call that was read from the log is not run: its arguments held a secret, which the log does not.
+func (s *State) forgotten(c conversation.ToolCall) string {
+	if s.recalled && strings.Contains(c.Arguments, redact.Mark) {
+		return "not run: the server was interrupted, and the log does not keep the secret in the arguments; make the call again"
+	}
+	return ""
+}
+
+// redactCalls returns the calls as they are logged.
+func (s *State) redactCalls(calls []conversation.ToolCall) []conversation.ToolCall {
+	if s.cfg.Redact == nil {
+		return calls
+	}
+	copied := false
+	for i := range calls {
+		arguments := s.cfg.Redact(calls[i].Arguments)
+		if arguments == calls[i].Arguments {
+			continue
+		}
+		if !copied {
+			calls, copied = append([]conversation.ToolCall(nil), calls...), true
+		}
+		calls[i].Arguments = arguments
+	}
+	return calls
+}
 
 func (s *State) say(m conversation.Message) {
 	s.messages = append(s.messages, m)

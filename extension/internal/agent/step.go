@@ -74,11 +74,12 @@ func (s *State) start(at time.Time) {
 // prompt logs the prompt and shows it to the model.
 func (s *State) prompt() {
 	if !s.prompted {
+		text := s.redact(s.cfg.Prompt)
 		s.do(Log{
 			Type:    conversation.UserPrompt,
-			Request: conversation.UserPromptPayload(s.cfg.Prompt, s.cfg.User),
+			Request: conversation.UserPromptPayload(text, s.cfg.User),
 			Status:  conversation.StatusSuccess,
-			Line:    s.line(conversation.UserPrompt, s.cfg.Prompt),
+			Line:    s.line(conversation.UserPrompt, text),
 			Message: len(s.messages),
 		})
 	}
@@ -196,20 +197,21 @@ func (s *State) replied(at time.Time, r Reply) {
 	r.ToolCalls = uniqueIDs(conversation.CleanCalls(r.ToolCalls[:min(len(r.ToolCalls), maxKept)]), s.logRound())
 	m := conversation.Message{Role: conversation.Assistant, Content: r.Content, ToolCalls: r.ToolCalls}
 	cost := s.spent.add(r.Usage, s.cfg.Price, s.sentBytes(), m.Size())
-	s.overflowed = false
+	s.overflowed, s.recalled = false, false
 	s.measured.take(r.Usage, s.sentBytes())
 	s.rejected = nil
 	text, accepted := s.read(r)
 	l := Log{
 		Type:  conversation.ModelResponse,
 		Round: s.logRound(),
-		Response: conversation.Retried(conversation.ModelResponsePayload(r.Content, r.ToolCalls, conversation.Clean(r.Finish),
+		Response: conversation.Retried(conversation.ModelResponsePayload(s.redact(r.Content), s.redactCalls(r.ToolCalls), conversation.Clean(r.Finish),
 			conversation.Clean(r.Model), r.Usage), r.Retries),
 		Status: conversation.StatusSuccess,
 		Timed:  true,
 	}
 	if s.rejected != nil {
-		l.Response, l.Error, l.Status = conversation.Rejected(l.Response, s.rejected.why), s.rejected.why, conversation.StatusError
+		why := s.redact(s.rejected.why)
+		l.Response, l.Error, l.Status = conversation.Rejected(l.Response, why), why, conversation.StatusError
 	}
 	if s.cfg.Debug {
 		l.Line = debugLine(l.Type, spaced(string(l.Response)))
@@ -274,8 +276,9 @@ func (s *State) modelFailed(err error) {
 
 // noReply logs a model call that failed and is made again.
 func (s *State) noReply(failure *fault.Error) {
-	s.do(Log{Type: conversation.ModelResponse, Round: s.logRound(), Status: conversation.StatusError, Error: failure.Message,
-		Timed: true, Line: s.line(conversation.ModelResponse, failure.Message)})
+	text := s.redact(failure.Message)
+	s.do(Log{Type: conversation.ModelResponse, Round: s.logRound(), Status: conversation.StatusError, Error: text,
+		Timed: true, Line: s.line(conversation.ModelResponse, text)})
 }
 
 // runNext hands out the next call of the reply, in the order given; calls that are not to be run get their result
@@ -315,6 +318,8 @@ func (s *State) refusal(c conversation.ToolCall) string {
 		return "not run: the reply was cut off at the model's output limit; make the call again, with shorter arguments"
 	case s.next >= maxParallel:
 		return "not run: more than " + strconv.Itoa(maxParallel) + " tool calls in one reply"
+	case s.forgotten(c) != "":
+		return s.forgotten(c)
 	case !s.known[c.Name]:
 		if len(s.names) == 0 {
 			return "tool " + fault.Name(c.Name) + " is not available; there are no tools"
@@ -326,6 +331,7 @@ func (s *State) refusal(c conversation.ToolCall) string {
 
 // called logs a call.
 func (s *State) called(c conversation.ToolCall) {
+	c.Arguments = s.redact(c.Arguments)
 	l := Log{
 		Type:    conversation.ToolCalled,
 		Round:   s.logRound(),
@@ -341,6 +347,12 @@ func (s *State) called(c conversation.ToolCall) {
 // result logs the result of the next call and shows it to the model.
 func (s *State) result(c conversation.ToolCall, r Result, timed bool) {
 	text, failed := conversation.Clean(r.Contents), r.Error != ""
+	if failed {
+		if text = conversation.Clean(r.Error); !strings.HasPrefix(text, toolError) {
+			text = toolError + text
+		}
+	}
+	logged := s.redact(text)
 	l := Log{
 		Type:    conversation.ToolResponse,
 		Round:   s.logRound(),
@@ -349,16 +361,13 @@ func (s *State) result(c conversation.ToolCall, r Result, timed bool) {
 		Timed:   timed,
 	}
 	if failed {
-		if text = conversation.Clean(r.Error); !strings.HasPrefix(text, toolError) {
-			text = toolError + text
-		}
 		l.Status = conversation.StatusError
-		l.Response = conversation.ErrorPayload(text)
+		l.Response = conversation.ErrorPayload(logged)
 	} else {
-		l.Response = conversation.ContentsPayload(text)
+		l.Response = conversation.ContentsPayload(logged)
 	}
 	if s.cfg.Debug {
-		l.Line = toolResponseLine(c.Name, text)
+		l.Line = toolResponseLine(c.Name, logged)
 	}
 	if r.Used != (Used{}) {
 		l.Request = conversation.Delegated(l.Request, r.Used.Tokens, r.Used.Cost)
@@ -396,17 +405,23 @@ func (s *State) timeUp() {
 }
 
 func (s *State) answer(text string) {
+	logged := s.redact(text)
 	s.do(Log{
 		Type:     conversation.Answer,
 		Round:    s.logRound(),
-		Response: conversation.ContentsPayload(text),
+		Response: conversation.ContentsPayload(logged),
 		Status:   conversation.StatusSuccess,
-		Line:     s.line(conversation.Answer, text),
+		Line:     s.line(conversation.Answer, logged),
 	})
 	s.finish(Finish{Status: conversation.StatusSuccess, Answer: text})
 }
 
 func (s *State) fail(status string, err *fault.Error) {
+	if text := s.redact(err.Message); text != err.Message {
+		c := *err
+		c.Message = text
+		err = &c
+	}
 	s.do(Log{
 		Type:     conversation.Failure,
 		Round:    s.logRound(),

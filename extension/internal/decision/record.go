@@ -68,6 +68,7 @@ type Record struct {
 	Attempted      bool // the text tries to change who it runs as
 	Object         string
 	Query          string // whole; Text and QueryHash are what is stored
+	Hashed         string // the hash of the statement as it was submitted, once Query is without its secrets
 	Rows           *int64
 	SQLState       string
 	Duration       time.Duration
@@ -87,8 +88,8 @@ func (r Record) Text() string {
 
 // QueryHash is the SHA-256 of the whole statement in hexadecimal, "" without one.
 func (r Record) QueryHash() string {
-	if r.Query == "" {
-		return ""
+	if r.Hashed != "" || r.Query == "" {
+		return r.Hashed
 	}
 	sum := sha256.Sum256([]byte(r.Query))
 	return hex.EncodeToString(sum[:])

@@ -14,6 +14,8 @@ type Trail struct {
 	Base Record
 	// NewID makes the records' ids.
 	NewID func() uuid.UUID
+	// Redact takes secrets out of statements; nil: nothing does.
+	Redact func(string) string
 	// MessageID is the call's prompt in the log, "" where none is kept.
 	MessageID string
 
@@ -39,6 +41,10 @@ func (t *Trail) Add(r Record) uuid.UUID {
 	r.Principal, r.Caller, r.SessionUser = b.Principal, b.Caller, b.SessionUser
 	if r.Role == "" {
 		r.Role = b.Role
+	}
+	if t.Redact != nil && r.Query != "" {
+		r.Hashed = r.QueryHash()
+		r.Query, r.Object = t.Redact(r.Query), t.Redact(r.Object)
 	}
 	r.At = r.At.Truncate(time.Microsecond)
 	// The order of a call's records is that of their times.

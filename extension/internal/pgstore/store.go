@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"sync"
 
@@ -60,6 +61,9 @@ type Store struct {
 	host    Host
 	natives *Natives
 
+	// Redactions is told what is registered as secret, by each row that a call begins with; nil: nobody wants to know.
+	Redactions func(rules json.RawMessage) error
+
 	// The chain of the call's decisions: its id, how many links it has, and the hash of the last.
 	chain uuid.UUID
 	links int
@@ -95,7 +99,8 @@ SELECT a.id, a.name, a.instructions, a.model, a.purpose,
        m.provider, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
        ` + headSQL + `,
        (SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.sql_tools t WHERE t.name = ANY (a.tools)),
-       a.cost_budget, a.tree_token_budget, a.tree_cost_budget, a.compaction
+       a.cost_budget, a.tree_token_budget, a.tree_cost_budget, a.compaction,
+       ` + redactionsSQL + `, ` + meteredSQL + `
 FROM aidb_internal.agents a
 LEFT JOIN aidb_internal.purpose_registry p ON p.name = a.purpose
 LEFT JOIN aidb_internal.models m ON m.name = a.model
@@ -159,10 +164,17 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	r.json(&tools)
 	d.CostBudget, d.TreeTokenBudget, d.TreeCostBudget = r.amount(), r.number(), r.amount()
 	r.json(&d.Compaction)
+	rules := r.raw()
+	if metered := r.bool(); d.Model != nil {
+		d.Model.Metered = metered
+	}
 	if r.err != nil {
 		return nil, r.err
 	}
 	s.keep(d.Tools, tools)
+	if err := s.redactWith(rules); err != nil {
+		return nil, err
+	}
 	if modelErr != nil && d.Enabled {
 		return nil, modelErr
 	}
@@ -265,7 +277,7 @@ func textArray(texts []string) string {
 
 const modelSQL = `
 SELECT m.provider, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
-       ` + headSQL + `
+       ` + headSQL + `, ` + redactionsSQL + `, ` + meteredSQL + `
 FROM aidb_internal.models m
 LEFT JOIN aidb_internal.model_credentials c ON c.model = m.name
 WHERE m.name = $1`
@@ -282,24 +294,64 @@ func (s *Store) Model(ctx context.Context, name string) (agent.ModelRef, error) 
 	}
 	ref, err := r.model(name)
 	s.begin(r.text())
+	rules, metered := r.raw(), r.bool()
 	if r.err != nil {
 		return agent.ModelRef{}, r.err
 	}
 	if err != nil {
 		return agent.ModelRef{}, err
 	}
-	return *ref, nil
+	ref.Metered = metered
+	return *ref, s.redactWith(rules)
+}
+
+// redactionsSQL is the registered redactions, NULL when there are none.
+const redactionsSQL = `(SELECT jsonb_build_object('columns', coalesce(jsonb_agg(x.column_name ORDER BY x.name) FILTER (WHERE x.pattern IS NULL), '[]'),
+        'patterns', coalesce(jsonb_agg(x.pattern ORDER BY x.name) FILTER (WHERE x.pattern IS NOT NULL), '[]'))
+        FROM aidb_internal.redactions x HAVING count(*) > 0)`
+
+func (s *Store) redactWith(rules json.RawMessage) error {
+	if s.Redactions == nil {
+		return nil
+	}
+	return s.Redactions(rules)
+}
+
+// LoadRedactions is for calls that begin with neither an agent nor a model.
+func (s *Store) LoadRedactions(ctx context.Context) error {
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: "SELECT " + redactionsSQL})
+	if err != nil {
+		return err
+	}
+	if r, ok := firstRow(rows); ok {
+		return s.redactWith(r.raw())
+	}
+	return nil
 }
 
 // The first row of a conversation's log says whose it is. Deleted agents keep their names apart.
+// A fork and an import say so themselves, and come before it.
 const conversationSQL = `
-SELECT l.caller, l.initiated_by, l.principal, coalesce(a.name, d.name)
+(SELECT o.caller, o.initiated_by, o.principal, coalesce(a.name, d.name), o.kind
+FROM aidb_internal.conversation_origins o
+LEFT JOIN aidb_internal.agents a ON a.id = o.agent_id
+LEFT JOIN aidb_internal.deleted_agents d ON d.id = o.agent_id
+WHERE o.conversation_id = $1::uuid)
+UNION ALL
+(SELECT l.caller, l.initiated_by, l.principal, coalesce(a.name, d.name), NULL
 FROM aidb_internal.action_log l
 LEFT JOIN aidb_internal.agents a ON a.id = l.agent_id
 LEFT JOIN aidb_internal.deleted_agents d ON d.id = l.agent_id
 WHERE l.conversation_id = $1::uuid
 ORDER BY l.created_at, l.id
-LIMIT 1`
+LIMIT 1)`
+
+// The same of a fork, which shares the steps of others.
+const forkSQL = `
+SELECT l.id, l.sequence_id, l.action_type, l.request_payload, l.response_payload
+FROM aidb_internal.steps($1::uuid) WITH ORDINALITY l
+WHERE l.action_type IN ('user_prompt', 'model_response', 'tool_response', 'compaction')
+ORDER BY l.ordinality`
 
 // What Rebuild reads: the rest of the log says what happened, but not what the model saw.
 const historySQL = `
@@ -328,15 +380,23 @@ func (s *Store) Conversation(ctx context.Context, id uuid.UUID) (agent.Conversat
 	}
 	c.Exists = true
 	c.Role, c.SessionUser, c.Principal, c.Agent = first.text(), first.text(), first.text(), first.text()
+	fork := first.text() == "fork"
 	if first.err != nil {
 		return agent.Conversation{}, first.err
 	}
 	if len(rows) < 2 {
 		return agent.Conversation{}, fault.New(fault.Internal, "the history of a conversation is missing")
 	}
-	c.Records = make([]conversation.Record, 0, len(rows[1].Values))
-	for i := range rows[1].Values {
-		r := row{values: rows[1].Values[i]}
+	history := rows[1]
+	if fork {
+		if rows, err = s.host.Batch(ctx, spi.Statement{SQL: forkSQL, Args: []any{key}}); err != nil {
+			return agent.Conversation{}, err
+		}
+		history = rows[0]
+	}
+	c.Records = make([]conversation.Record, 0, len(history.Values))
+	for i := range history.Values {
+		r := row{values: history.Values[i]}
 		rec := conversation.Record{ID: r.id(), Sequence: r.id(), Type: conversation.ActionType(r.text())}
 		rec.Request, rec.Response = r.raw(), r.raw()
 		if r.err != nil {

@@ -69,7 +69,7 @@ func agentRow(purpose, role any, retired string, source, credentials any) []*str
 	return values(someID, "helper", "You help.", "gpt", purpose, `["other"]`, `["run_sql_query"]`, nil,
 		nil, "200", "7", nil, "summarize", "t", "ann", role, retired, nil, nil, nil,
 		"openai_completions", `{"model":"x"}`, source, credentials, nil, nil, "00ff", nil,
-		"0.5", "900", nil, `{"threshold": 0.5, "pin": ["run_sql_query"]}`)
+		"0.5", "900", nil, `{"threshold": 0.5, "pin": ["run_sql_query"]}`, nil, "f")
 }
 
 func TestStore_Agent(t *testing.T) {
@@ -165,7 +165,7 @@ func TestStore_Model(t *testing.T) {
 	require.EqualError(t, err, "Model not found: gpt")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 
-	h := &script{answers: [][]spi.Rows{{{Values: [][]*string{values("dummy", "{}", "environment", nil, "AIDB_KEY", nil, "")}}}}}
+	h := &script{answers: [][]spi.Rows{{{Values: [][]*string{values("dummy", "{}", "environment", nil, "AIDB_KEY", nil, "", nil, "f")}}}}}
 	ref, err := New(h, new(Natives)).Model(context.Background(), "d")
 	require.NoError(t, err)
 	require.Equal(t, agent.ModelRef{Name: "d", Provider: "dummy", Config: json.RawMessage("{}"), CredentialsEnv: "AIDB_KEY"}, ref)
@@ -192,7 +192,7 @@ func TestStore_Conversation(t *testing.T) {
 
 	t.Run("has its owner and what a model saw", func(t *testing.T) {
 		h := &script{answers: [][]spi.Rows{{
-			{Values: [][]*string{values("ann", "login", "user:1", "helper")}},
+			{Values: [][]*string{values("ann", "login", "user:1", "helper", nil)}},
 			{Values: [][]*string{
 				values(someID, nil, "user_prompt", `{"contents": "hi", "user": "ann"}`, nil),
 				values(someID, someID, "model_response", nil, `{"contents": "hello", "tool_calls": []}`),
