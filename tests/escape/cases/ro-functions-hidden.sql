@@ -26,7 +26,10 @@ INSERT INTO guest.policed VALUES ('row');
 ALTER TABLE guest.policed ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY p ON guest.policed USING (guest.pure(a) <> '');
 CREATE TABLE guest.ruled (a text);
-CREATE RULE "_RETURN" AS ON SELECT TO guest.ruled DO INSTEAD SELECT guest.pure('rule') AS a;
+-- 16 and later make no such rule: the table is then gone, and so is the way
+DO $d$ BEGIN
+    CREATE RULE "_RETURN" AS ON SELECT TO guest.ruled DO INSTEAD SELECT guest.pure('rule') AS a;
+EXCEPTION WHEN OTHERS THEN DROP TABLE guest.ruled; END $d$;
 -- attacks:
 SELECT guest.pure('x') AS v
 SELECT guest.pure_sql('x') AS v
