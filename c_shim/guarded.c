@@ -5,13 +5,16 @@
  */
 #include "aidb.h"
 
+#include "commands/trigger.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 #include "utils/resowner.h"
 #include "utils/uuid.h"
 
 PG_FUNCTION_INFO_V1(aidb_authorize_tool_call);
+PG_FUNCTION_INFO_V1(aidb_refuse_write);
 
 /*
  * A tool call behind its guards: one subtransaction holds both, so that a tool
@@ -99,3 +102,18 @@ aidb_authorize_tool_call(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(states_of(guards, n)));
 }
 
+/* A trigger of what the guard reads: whoever writes it is a superuser, as the extension's owner is. */
+Datum
+aidb_refuse_write(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		elog(ERROR, "not called as a trigger");
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("aidb_internal.%s is written by aidb alone", RelationGetRelationName(trigger->tg_relation)),
+				 errhint("Session events are append-only; policies are changed with aidb.create_policy and its like.")));
+	return PointerGetDatum(NULL);
+}

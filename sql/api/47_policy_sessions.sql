@@ -85,6 +85,8 @@ $$;
 COMMENT ON FUNCTION aidb_internal.counts_all() IS 'Whether the caller may count the events of all sessions.';
 REVOKE ALL ON FUNCTION aidb_internal.counts_all() FROM PUBLIC;
 
+-- What does not depend on the row stands in a subquery below, so that it is asked once and not for each event.
+--
 -- While past events are replayed, what came later has not happened yet.
 CREATE OR REPLACE FUNCTION aidb_internal.replay_event()
 RETURNS bigint
@@ -118,10 +120,10 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT count(*) FROM aidb_internal.session_events e
-    WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < aidb_internal.replay_event()
-      AND e.called_at > coalesce(aidb_internal.replay_time() - $3, '-infinity')
-      AND (aidb_internal.counts_all() OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = aidb_internal.caller()))
+    WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < (SELECT aidb_internal.replay_event())
+      AND e.called_at > (SELECT coalesce(aidb_internal.replay_time() - $3, '-infinity'))
+      AND ((SELECT aidb_internal.counts_all()) OR EXISTS (
+          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())))
 $$;
 COMMENT ON FUNCTION aidb_internal.event_count(uuid, text, interval) IS 'Behind aidb.event_count.';
 REVOKE ALL ON FUNCTION aidb_internal.event_count(uuid, text, interval) FROM PUBLIC;
@@ -141,10 +143,10 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(sum(aidb_internal.value_at(e.params, $3)), 0) FROM aidb_internal.session_events e
-    WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < aidb_internal.replay_event()
-      AND e.called_at > coalesce(aidb_internal.replay_time() - $4, '-infinity')
-      AND (aidb_internal.counts_all() OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = aidb_internal.caller()))
+    WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < (SELECT aidb_internal.replay_event())
+      AND e.called_at > (SELECT coalesce(aidb_internal.replay_time() - $4, '-infinity'))
+      AND ((SELECT aidb_internal.counts_all()) OR EXISTS (
+          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())))
 $$;
 COMMENT ON FUNCTION aidb_internal.event_sum(uuid, text, text, interval) IS 'Behind aidb.event_sum.';
 REVOKE ALL ON FUNCTION aidb_internal.event_sum(uuid, text, text, interval) FROM PUBLIC;
@@ -166,9 +168,9 @@ AS $$
     SELECT jsonb_build_object('id', e.id, 'tool_name', e.tool_name, 'params', e.params, 'from_state', e.from_state,
                               'to_state', e.to_state, 'called_at', e.called_at)
     FROM aidb_internal.session_events e
-    WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < aidb_internal.replay_event()
-      AND (aidb_internal.counts_all() OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = aidb_internal.caller()))
+    WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < (SELECT aidb_internal.replay_event())
+      AND ((SELECT aidb_internal.counts_all()) OR EXISTS (
+          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())))
     ORDER BY e.called_at DESC, e.id DESC
     LIMIT 1
 $$;
@@ -190,10 +192,10 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT count(*) FROM aidb_internal.session_events e
-    WHERE e.principal = $1 AND e.tool_name = $2 AND e.rank = 0 AND e.id < aidb_internal.replay_event()
-      AND e.called_at > coalesce(aidb_internal.replay_time() - $3, '-infinity')
-      AND (aidb_internal.counts_all() OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = aidb_internal.caller()))
+    WHERE e.principal = $1 AND e.tool_name = $2 AND e.rank = 0 AND e.id < (SELECT aidb_internal.replay_event())
+      AND e.called_at > (SELECT coalesce(aidb_internal.replay_time() - $3, '-infinity'))
+      AND ((SELECT aidb_internal.counts_all()) OR EXISTS (
+          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())))
 $$;
 COMMENT ON FUNCTION aidb_internal.principal_event_count(text, text, interval) IS 'Behind aidb.principal_event_count.';
 REVOKE ALL ON FUNCTION aidb_internal.principal_event_count(text, text, interval) FROM PUBLIC;
@@ -213,10 +215,10 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(sum(aidb_internal.value_at(e.params, $3)), 0) FROM aidb_internal.session_events e
-    WHERE e.principal = $1 AND e.tool_name = $2 AND e.rank = 0 AND e.id < aidb_internal.replay_event()
-      AND e.called_at > coalesce(aidb_internal.replay_time() - $4, '-infinity')
-      AND (aidb_internal.counts_all() OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = aidb_internal.caller()))
+    WHERE e.principal = $1 AND e.tool_name = $2 AND e.rank = 0 AND e.id < (SELECT aidb_internal.replay_event())
+      AND e.called_at > (SELECT coalesce(aidb_internal.replay_time() - $4, '-infinity'))
+      AND ((SELECT aidb_internal.counts_all()) OR EXISTS (
+          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())))
 $$;
 COMMENT ON FUNCTION aidb_internal.principal_event_sum(text, text, text, interval) IS 'Behind aidb.principal_event_sum.';
 REVOKE ALL ON FUNCTION aidb_internal.principal_event_sum(text, text, text, interval) FROM PUBLIC;

@@ -102,7 +102,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE $2
         WHEN 'dot' THEN replace(replace($1, '\', '\\'), '"', '\"')
-        ELSE replace(replace(replace(replace(replace(replace($1, '#', '#35;'), '"', '#34;'), ';', '#59;'), ':', '#58;'), '<', '#60;'), '>', '#62;')
+        ELSE replace(replace(replace(replace(replace(replace(translate($1, '#;', E'\x01\x02'), '"', '#34;'), ':', '#58;'), '<', '#60;'), '>', '#62;'),
+                             E'\x01', '#35;'), E'\x02', '#59;')
     END
 $$;
 COMMENT ON FUNCTION aidb_internal.diagram_label(text, text) IS 'A text as a label of a mermaid or dot diagram.';

@@ -1,8 +1,8 @@
 -- Temporal policies: which tool may follow which. A policy is a state machine over the names of tools; a session is where
 -- one conversation stands in it; an event is a call that it let pass.
 --
--- Only the guard (c_shim/guard.c) writes sessions and events, with the owner's rights. Row security has no policy that
--- permits a write, so that not even pg_write_all_data is a way past it.
+-- Only the guard (c_shim/guard.c) writes sessions and events, with the owner's rights. A trigger refuses everybody else who is
+-- not a superuser, so that not even pg_write_all_data is a way past it, through a view or directly (api/33_policy_views.sql).
 
 CREATE TABLE aidb_internal.policies (
     name text NOT NULL,
@@ -22,7 +22,6 @@ COMMENT ON TABLE aidb_internal.policies IS
 COMMENT ON COLUMN aidb_internal.policies.owner IS
     'Who created the policy: its conditions are evaluated with the rights of this role, and only its members may write them. Kept as the role itself, so it follows a rename; a dump writes its name, so restore roles before data.';
 REVOKE ALL ON aidb_internal.policies FROM PUBLIC;
-ALTER TABLE aidb_internal.policies ENABLE ROW LEVEL SECURITY;
 SELECT pg_extension_config_dump('aidb_internal.policies', '');
 
 -- The primary key does policy work: two rows cannot match one call, and no row is a denial.
@@ -49,7 +48,6 @@ COMMENT ON COLUMN aidb_internal.tool_transitions.condition_sql IS
 COMMENT ON COLUMN aidb_internal.tool_transitions.counts_principal IS
     'The condition counts over all sessions of a principal, so calls of one principal are let through one at a time.';
 REVOKE ALL ON aidb_internal.tool_transitions FROM PUBLIC;
-ALTER TABLE aidb_internal.tool_transitions ENABLE ROW LEVEL SECURITY;
 SELECT pg_extension_config_dump('aidb_internal.tool_transitions', '');
 
 -- caller and opened_for are whose row it is, as caller and principal are in agent_task_queue; principal is the end user
@@ -69,7 +67,6 @@ CREATE TABLE aidb_internal.policy_sessions (
 COMMENT ON TABLE aidb_internal.policy_sessions IS
     'Where a conversation stands in a policy. Read it through aidb.policy_sessions; only the guard writes it.';
 REVOKE ALL ON aidb_internal.policy_sessions FROM PUBLIC;
-ALTER TABLE aidb_internal.policy_sessions ENABLE ROW LEVEL SECURITY;
 SELECT pg_extension_config_dump('aidb_internal.policy_sessions', '');
 
 -- No foreign key to the session: the guard holds its lock when it inserts, and the check would cost as much as the insert.
@@ -97,7 +94,6 @@ COMMENT ON COLUMN aidb_internal.session_events.would_deny IS
 COMMENT ON COLUMN aidb_internal.session_events.outcome IS
     'unknown: the effect is outside the database and nobody knows whether it happened.';
 REVOKE ALL ON aidb_internal.session_events FROM PUBLIC;
-ALTER TABLE aidb_internal.session_events ENABLE ROW LEVEL SECURITY;
 SELECT pg_extension_config_dump('aidb_internal.session_events', '');
 SELECT pg_extension_config_dump('aidb_internal.session_events_id_seq', '');
 
