@@ -97,7 +97,9 @@ func refuse(t *testing.T, conn *pgx.Conn, text, session, tool string, params ...
 }
 
 // inspector is one connection for all looks at what is stored: some tests look hundreds of times.
-var inspector = sync.OnceValues(func() (*pgx.Conn, error) { return server.Connect(context.Background(), "postgres", servertest.Database) })
+var inspector = sync.OnceValues(func() (*pgx.Conn, error) {
+	return server.Connect(context.Background(), "postgres", servertest.Database)
+})
 
 func inspect(t *testing.T, sql string, args ...any) string {
 	t.Helper()
