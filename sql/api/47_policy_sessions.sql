@@ -85,7 +85,8 @@ $$;
 COMMENT ON FUNCTION aidb_internal.counts_all() IS 'Whether the caller may count the events of all sessions.';
 REVOKE ALL ON FUNCTION aidb_internal.counts_all() FROM PUBLIC;
 
--- What does not depend on the row stands in a subquery below, so that it is asked once and not for each event.
+-- What does not depend on the row stands in a subquery below, so that it is asked once and not for each event. The planner
+-- cannot know how short the time is then, and would read a million events for the last minute: enable_seqscan.
 --
 -- While past events are replayed, what came later has not happened yet.
 CREATE OR REPLACE FUNCTION aidb_internal.replay_event()
@@ -118,6 +119,7 @@ CREATE OR REPLACE FUNCTION aidb_internal.event_count(session_id uuid, tool_name 
 RETURNS bigint
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
 AS $$
     SELECT count(*) FROM aidb_internal.session_events e
     WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < (SELECT aidb_internal.replay_event())
@@ -141,6 +143,7 @@ CREATE OR REPLACE FUNCTION aidb_internal.event_sum(session_id uuid, tool_name te
 RETURNS numeric
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
 AS $$
     SELECT coalesce(sum(aidb_internal.value_at(e.params, $3)), 0) FROM aidb_internal.session_events e
     WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < (SELECT aidb_internal.replay_event())
@@ -190,6 +193,7 @@ CREATE OR REPLACE FUNCTION aidb_internal.principal_event_count(principal text, t
 RETURNS bigint
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
 AS $$
     SELECT count(*) FROM aidb_internal.session_events e
     WHERE e.principal = $1 AND e.tool_name = $2 AND e.rank = 0 AND e.id < (SELECT aidb_internal.replay_event())
@@ -213,6 +217,7 @@ CREATE OR REPLACE FUNCTION aidb_internal.principal_event_sum(principal text, too
 RETURNS numeric
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
 AS $$
     SELECT coalesce(sum(aidb_internal.value_at(e.params, $3)), 0) FROM aidb_internal.session_events e
     WHERE e.principal = $1 AND e.tool_name = $2 AND e.rank = 0 AND e.id < (SELECT aidb_internal.replay_event())
