@@ -37,7 +37,7 @@ type trial struct {
 
 var trials = []trial{
 	{true, 2, 1, 0, 400}, {true, 2, 16, 0, 800}, {true, 10, 1, 0, 150}, {true, 2, 1, 200, 150},
-	{false, 2, 1, 0, 600}, {false, 2, 16, 0, 1600}, {false, 10, 1, 0, 300}, {false, 2, 1, 200, 300},
+	{false, 2, 1, 0, 600}, {false, 2, 16, 0, 1600}, {false, 10, 1, 0, 300}, {false, 20, 1, 0, 150}, {false, 2, 1, 200, 300},
 }
 
 func main() {

@@ -44,6 +44,9 @@ func session(ctx context.Context, c *cluster.Cluster, url string) error {
 	if err := firstCalls(ctx, c); err != nil {
 		return err
 	}
+	if err := stored(ctx, c); err != nil {
+		return err
+	}
 	return memory(ctx, c)
 }
 
