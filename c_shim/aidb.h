@@ -91,7 +91,13 @@ extern void aidb_serve_write(AidbMsg *m);
 extern void aidb_wait_for_go(AidbBridge *b, long timeout);
 extern const char *aidb_run_caller(void);	/* of the run in hand, or NULL */
 extern const char *aidb_run_principal(void);
+extern const char *aidb_run_search_path(void);	/* of whoever entered the run, or NULL */
 extern bool aidb_run_active(void);
+extern int	aidb_run_level(void);	/* of transactions, where the run was entered */
+
+/* --- scope.c: a subtransaction around requests ------------------------------- */
+extern void aidb_run_scope(const char *what);	/* begin, keep, undo */
+extern void aidb_leave_open_scope(MemoryContext outer) __attribute__((noreturn));
 
 /* --- requests.c: what Go may ask for ---------------------------------------- */
 extern uint32 aidb_handle_request(uint32 kind, AidbReader *r, StringInfo reply, Oid owner);
@@ -142,6 +148,8 @@ typedef struct AidbToolCall
 	bool		read_only;
 	bool		trusted;		/* our own text: analysed before the switch */
 	bool		elevated;		/* the purpose allows superuser and the like */
+	bool		fingerprint;	/* its rows fingerprinted */
+	bool		check_only;		/* privileges of the statement; it is not run */
 	int			max_rows;
 	int64		max_bytes;
 	int			timeout_ms;
@@ -163,6 +171,7 @@ typedef struct AidbToolCall
 	const char *tag;			/* SELECT, INSERT, ... */
 	bool		returns_rows;
 	bool		truncated;
+	uint64		row_print;		/* of all rows, whatever their order */
 } AidbToolCall;
 
 typedef struct AidbToolScope AidbToolScope;
@@ -238,6 +247,10 @@ extern bool aidb_function_numbers(HeapTuple proc);
 /* --- rights.c: code of the role under the rights of another ------------------ */
 extern void aidb_install_rights(void);
 extern void aidb_check_rights(Oid fn);
+
+/* --- ourtables.c: the extension's tables are out of a tool's reach ---------- */
+extern void aidb_check_our_tables(struct PlannedStmt *plan);
+extern void aidb_check_truncate(TruncateStmt *stmt);
 
 /* --- plpgsql.c: PL/pgSQL while a tool call is on ----------------------------- */
 extern bool aidb_plpgsql_ran;	/* since the plan cache was last reset */

@@ -55,7 +55,7 @@ typedef enum AidbMsgKind
 	/* main thread -> Go: replies */
 	AIDB_REP_ROWS = 20,			/* answer to QUERY */
 	AIDB_REP_TOOL,				/* answer to TOOL */
-	AIDB_REP_OK,				/* answer to LOCK and SECRET: the fields asked for */
+	AIDB_REP_OK,				/* answer to LOCK, SECRET and SCOPE: the fields asked for */
 	AIDB_REP_ERROR,				/* sqlstate, message, detail, hint, reason */
 
 	/* Go -> main thread */
@@ -70,7 +70,9 @@ typedef enum AidbMsgKind
 	AIDB_REQ_FAIL,				/* sqlstate, message, detail, hint: raise; no reply */
 	AIDB_REQ_BEGIN,				/* no fields; a step of a background task begins: what the run
 								 * asks for from now on is one transaction; no reply */
-	AIDB_REQ_COMMIT				/* no fields; it ends: OK, or an error and nothing was done */
+	AIDB_REQ_COMMIT,			/* no fields; it ends: OK, or an error and nothing was done */
+	AIDB_REQ_SCOPE				/* begin, keep or undo: a subtransaction around the requests
+								 * between; at most one at a time */
 } AidbMsgKind;
 
 typedef struct AidbMsg

@@ -131,4 +131,11 @@
 	"check_session_authorization", "check_role", "SetSessionAuthorization", "call_string_check_hook"}
 #endif
 
+/* The engine's own check of the privileges that a query needs on its tables. */
+#if PG_VERSION_NUM >= 160000
+#define AIDB_CHECK_PERMISSIONS(q) ((void) ExecCheckPermissions((q)->rtable, (q)->rteperminfos, true))
+#else
+#define AIDB_CHECK_PERMISSIONS(q) ((void) ExecCheckRTPerms((q)->rtable, true))
+#endif
+
 #endif							/* AIDB_COMPAT_H */

@@ -41,7 +41,7 @@ static const char *owner_call_path = NULL;
 const char *
 aidb_owner_call_search_path(void)
 {
-	return owner_call_caller ? owner_call_path : NULL;
+	return owner_call_caller ? owner_call_path : aidb_run_search_path();
 }
 
 /* What the catalog says of the function being called. */

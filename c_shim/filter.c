@@ -153,6 +153,8 @@ filter_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 			XactReadOnly = true;	/* up to 16, one RESET switches it off */
 		if (!utility_is_allowed(pstmt->utilityStmt, s->read_only))
 			refuse_statement(pstmt->utilityStmt, s->read_only);
+		if (IsA(pstmt->utilityStmt, TruncateStmt))
+			aidb_check_truncate((TruncateStmt *) pstmt->utilityStmt);
 	}
 	if (next_utility)
 		next_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
@@ -238,6 +240,8 @@ filter_executor_start(QueryDesc *queryDesc, int eflags)
 {
 	AidbToolScope *s = aidb_tool_scope;
 
+	if (s)
+		aidb_check_our_tables(queryDesc->plannedstmt);
 	/* a function's SET clause can ask for workers, in which no filter is up */
 	if (s && queryDesc->plannedstmt->parallelModeNeeded)
 	{

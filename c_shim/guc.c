@@ -24,9 +24,11 @@ char	   *aidb_hidden_settings = NULL;
 char	   *aidb_env_var_allowed_prefix = NULL;
 char	   *aidb_k8s_secret_allowed_path_prefix = NULL;
 
+static bool actions = true;
 static bool allow_insecure_egress = false;
 static bool allow_insecure_tls = false;
 static char *ca_file = NULL;
+static int	confirmation_ttl = 600;
 static char *default_purpose = NULL;
 static int	delegation_role = 0;
 static char *egress_allowlist = NULL;
@@ -40,6 +42,7 @@ static char *no_proxy = NULL;
 static int	otel_client = 0;
 static char *principal = NULL;
 static bool redaction = true;
+static int	unclassified_tools = 0;
 
 /* The values are their places in the tables. */
 static const struct config_enum_entry delegation_roles[] = {
@@ -52,6 +55,13 @@ static const struct config_enum_entry otel_clients[] = {
 	{"noop", 0, false},
 	{"database", 1, false},
 	{"log", 2, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry unclassified_choices[] = {
+	{"allow", 0, false},
+	{"confirm", 1, false},
+	{"deny", 2, false},
 	{NULL, 0, false}
 };
 
@@ -87,6 +97,8 @@ check_principal(char **newval, void **extra, GucSource source)
 void
 aidb_define_settings(void)
 {
+	define_bool("aidb.actions",
+				"Off: no tool runs that does more than read, from the next call on, in running calls too.", &actions, PGC_SUSET);
 	define_bool("aidb.allow_insecure_egress",
 				"Allows plain HTTP to hosts other than loopback.", &allow_insecure_egress, PGC_SUSET);
 	define_bool("aidb.allow_insecure_tls",
@@ -97,6 +109,9 @@ aidb_define_settings(void)
 	define_string("aidb.ca_file",
 				  "File with the certificate authorities that model servers are verified with; empty: the system's.",
 				  &ca_file, "", PGC_SUSET);
+	DefineCustomIntVariable("aidb.confirmation_ttl",
+							"How long an action waits for a person's yes.", NULL, &confirmation_ttl,
+							confirmation_ttl, 1, 86400, PGC_SUSET, GUC_UNIT_S, NULL, NULL, NULL);
 	define_string("aidb.default_purpose",
 				  "Purpose that aidb.run_tool and the functions behind tools run under; set it for a login role with ALTER ROLE. Empty: they run as the caller.",
 				  &default_purpose, "", PGC_SUSET);
@@ -156,6 +171,9 @@ aidb_define_settings(void)
 				  &aidb_tool_search_path, "", PGC_SUSET);
 	define_int("aidb.tool_timeout",
 			   "Time limit of one tool call; 0: only the agent's own.", &aidb_tool_timeout, 0, INT_MAX, GUC_UNIT_MS);
+	DefineCustomEnumVariable("aidb.unclassified_tools",
+							 "What becomes of a tool that writes and has no risk class: it runs, waits for a person, or is refused.",
+							 NULL, &unclassified_tools, 0, unclassified_choices, PGC_SUSET, 0, NULL, NULL, NULL);
 	AIDB_RESERVE_GUC_PREFIX();
 }
 
@@ -187,6 +205,7 @@ aidb_config_fields(StringInfo buf)
 	put(buf, "allow_insecure_egress", allow_insecure_egress ? "t" : "f");
 	put(buf, "allow_insecure_tls", allow_insecure_tls ? "t" : "f");
 	put(buf, "ca_file", ca_file);
+	put(buf, "confirmation_ttl", psprintf("%d", confirmation_ttl));
 	put(buf, "default_purpose", default_purpose);
 	put(buf, "delegation_role", delegation_roles[delegation_role].name);
 	put(buf, "egress_allowlist", own_list ? egress_allowlist : other_list);

@@ -16,6 +16,7 @@
 #include "access/htup_details.h"
 #include "access/tupdesc.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
@@ -111,8 +112,9 @@ receive(TupleTableSlot *slot, DestReceiver *self)
 	MemoryContext old;
 	text	   *json;
 	int			len;
+	bool		full = r->call->nrows >= r->call->max_rows || r->bytes >= r->call->max_bytes;
 
-	if (r->call->nrows >= r->call->max_rows || r->bytes >= r->call->max_bytes)
+	if (full && (r->may_stop || !r->call->fingerprint))
 	{
 		r->call->truncated = true;
 		return !r->may_stop;
@@ -122,6 +124,15 @@ receive(TupleTableSlot *slot, DestReceiver *self)
 	json = DatumGetTextPP(FunctionCall1(&r->to_json, row_datum(r, slot)));
 	len = VARSIZE_ANY_EXHDR(json);
 	MemoryContextSwitchTo(old);
+
+	/* a sum, because the order of rows is nobody's promise */
+	if (r->call->fingerprint)
+		r->call->row_print += hash_bytes_extended((const unsigned char *) VARDATA_ANY(json), len, 0);
+	if (full)
+	{
+		r->call->truncated = true;
+		return true;
+	}
 
 	/* a row of many middling values may still be over */
 	if (r->bytes + len > r->call->max_bytes && r->call->nrows > 0)

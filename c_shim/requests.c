@@ -111,6 +111,8 @@ read_tool_request(AidbReader *r, AidbToolCall *call)
 	call->timeout_ms = (int) aidb_read_int(r);
 	call->conversation_id = aidb_read_text(r);
 	call->agent_name = aidb_read_text(r);
+	call->fingerprint = aidb_read_bool(r);
+	call->check_only = aidb_read_bool(r);
 	call->nparams = (int) aidb_read_int(r);
 	if (call->nparams < 0 || call->nparams > 1000)
 		elog(ERROR, "tool call with %d parameters", call->nparams);
@@ -150,6 +152,7 @@ run_tool(AidbReader *r, StringInfo reply, Oid owner)
 	aidb_fields_bool(reply, call.truncated);
 	aidb_fields_int(reply, (int64) call.affected);
 	aidb_fields_int(reply, call.nrows);
+	aidb_fields_int(reply, (int64) call.row_print);
 	aidb_fields_raw(reply, call.rows->data, call.rows->len);
 	for (int i = 0; i < call.nguards; i++)
 	{
@@ -175,6 +178,9 @@ aidb_handle_request(uint32 kind, AidbReader *r, StringInfo reply, Oid owner)
 		case AIDB_REQ_LOCK:
 			/* released to the caller's transaction with the subtransaction, and held until it ends */
 			lock_conversation(r);
+			return AIDB_REP_OK;
+		case AIDB_REQ_SCOPE:
+			aidb_run_scope(aidb_read_text(r));
 			return AIDB_REP_OK;
 		case AIDB_REQ_SECRET:
 			read_secret(r, reply);

@@ -15,6 +15,8 @@
 #include "aidb.h"
 
 #include "access/xlog.h"
+#include "catalog/namespace.h"
+#include "postmaster/interrupt.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
@@ -25,6 +27,8 @@ typedef struct Run
 	Oid			owner;
 	char	   *caller;
 	char	   *principal;
+	char	   *search_path;
+	int			level;			/* of transactions, where the run was entered */
 } Run;
 
 static Run	run;				/* id 0: none is active */
@@ -49,6 +53,31 @@ const char *
 aidb_run_principal(void)
 {
 	return run.id ? run.principal : NULL;
+}
+
+int
+aidb_run_level(void)
+{
+	return run.level;
+}
+
+const char *
+aidb_run_search_path(void)
+{
+	return run.id ? run.search_path : NULL;
+}
+
+/*
+ * A statement that takes an agent's minutes would else not see a reload before
+ * it ends, and the switch aidb.actions could not stop it.
+ */
+static void
+reload_if_asked(void)
+{
+	if (!ConfigReloadPending)
+		return;
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
 }
 
 static AidbMsg *
@@ -79,6 +108,8 @@ aidb_set_run(uint64 id, Oid owner, char *caller, char *principal)
 	run.owner = owner;
 	run.caller = caller;
 	run.principal = principal;
+	run.search_path = namespace_search_path;	/* of the step: its settings are the caller's */
+	run.level = GetCurrentTransactionNestLevel();
 }
 
 void
@@ -170,7 +201,8 @@ aidb_serve_request(AidbMsg *m)
 	StringInfoData reply;
 	AidbReader	r;
 	uint32		kind = AIDB_REP_OK;
-	bool		own_subxact = m->kind != AIDB_REQ_TOOL; /* a tool call makes its own */
+	/* a tool call makes its own, and a scope is one */
+	bool		own_subxact = m->kind != AIDB_REQ_TOOL && m->kind != AIDB_REQ_SCOPE;
 	int			level = GetCurrentTransactionNestLevel();
 	volatile bool cancelled = false;
 
@@ -208,7 +240,7 @@ aidb_serve_request(AidbMsg *m)
 		cancelled = e->sqlerrcode == ERRCODE_QUERY_CANCELED &&
 			!(m->kind == AIDB_REQ_TOOL && aidb_tool_deadline_passed());
 		/* a tool call that could not be undone (no memory left): only the end of all undoes it */
-		if (GetCurrentTransactionNestLevel() != level)
+		if (GetCurrentTransactionNestLevel() != level && m->kind != AIDB_REQ_SCOPE)
 			cancelled = true;
 		if (cancelled)
 			ReThrowError(e);
@@ -292,6 +324,7 @@ serve_until_done(AidbBridge *b, AidbResult *result)
 		AidbMsg    *m;
 
 		CHECK_FOR_INTERRUPTS();
+		reload_if_asked();
 		while ((m = aidb_pop(b, &b->requests)) != NULL)
 		{
 			bool		done = false;
@@ -309,6 +342,7 @@ serve_until_done(AidbBridge *b, AidbResult *result)
 			if (done)
 				return;
 			CHECK_FOR_INTERRUPTS();
+			reload_if_asked();
 		}
 		aidb_wait_for_go(b, -1);
 	}
@@ -351,10 +385,13 @@ aidb_serve(const char *function, int nargs, char **args, Oid owner, AidbResult *
 {
 	AidbBridge *b = aidb_go_bridge();
 	const char *principal = GetConfigOption("aidb.principal", true, false);
+	MemoryContext outer = CurrentMemoryContext;
 
 	run.caller = GetUserNameFromId(GetUserId(), false);
 	run.principal = principal && principal[0] ? pstrdup(principal) : run.caller;
 	run.owner = owner;
+	run.search_path = pstrdup(namespace_search_path);
+	run.level = GetCurrentTransactionNestLevel();
 	aidb_send_config(b);
 	run.id = ++last_run_id;
 	PG_TRY();
@@ -372,7 +409,7 @@ aidb_serve(const char *function, int nargs, char **args, Oid owner, AidbResult *
 			memset(m->data, 0, sizeof(int32));
 			aidb_push(b, &b->commands, b->to_go, m);
 		}
-		PG_RE_THROW();
+		aidb_leave_open_scope(outer);
 	}
 	PG_END_TRY();
 	run.id = 0;

@@ -10,7 +10,9 @@
 #include "aidb.h"
 
 #include "catalog/pg_type.h"
+#include "executor/executor.h"
 #include "executor/spi.h"
+#include "nodes/nodeFuncs.h"
 #include "parser/parse_type.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
@@ -107,18 +109,60 @@ check_spi_result(AidbToolCall *call, int rc)
 			 : errmsg("the statement cannot be executed in a tool call: %s", SPI_result_code_string(rc))));
 }
 
+static bool
+check_privileges(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+	{
+		if (((Query *) node)->commandType != CMD_UTILITY)
+			AIDB_CHECK_PERMISSIONS((Query *) node);
+		return query_tree_walker((Query *) node, check_privileges, context, 0);
+	}
+	return expression_tree_walker(node, check_privileges, context);
+}
+
+/*
+ * The statement with the privileges that it needs on tables checked, before a
+ * value is read: what a domain or an enum says of a value is not for those who
+ * may not run it.
+ */
+static SPIPlanPtr
+permitted_plan(AidbToolCall *call, Oid *types)
+{
+	SPIPlanPtr	plan = SPI_prepare(call->statement, call->nparams, types);
+	ListCell   *source;
+
+	if (plan == NULL)
+		check_spi_result(call, SPI_result);
+	foreach(source, SPI_plan_get_plan_sources(plan))
+	{
+		ListCell   *query;
+
+		foreach(query, ((CachedPlanSource *) lfirst(source))->query_list)
+			(void) check_privileges(lfirst(query), NULL);
+	}
+	return plan;
+}
+
 static void
 execute(AidbToolCall *call, DestReceiver *dest)
 {
 	SPIExecuteOptions options = {0};
 	int32	   *typmods;
 	Oid		   *types = parameter_types(call, &typmods);
+	SPIPlanPtr	plan = call->plan;
 	int			rc;
 
+	if (plan == NULL && (call->nparams > 0 || call->check_only))
+		plan = permitted_plan(call, types);
+	if (call->check_only)
+		return;
 	options.params = bind_parameters(call, types, typmods);
 	options.dest = dest;
-	if (call->plan)
-		rc = SPI_execute_plan_extended(call->plan, &options);
+	if (plan)
+		rc = SPI_execute_plan_extended(plan, &options);
 	else
 		rc = SPI_execute_extended(call->statement, &options);
 	check_spi_result(call, rc);

@@ -9,7 +9,6 @@ import (
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/model/dummy"
 	"aidb/extension/internal/pgstore"
-	"aidb/extension/internal/pgtool"
 	"aidb/extension/internal/spi"
 )
 
@@ -31,7 +30,7 @@ func (w *wiring) runTask(ctx context.Context, host spi.Host, s spi.Start) (int, 
 	p.models.scripts = dummy.NewProvider()
 	resumed := boolArg(s, 7)
 	service := &agent.Service{
-		Store: p.store, Models: p.models, Toolboxes: &pgtool.Opener{Catalog: p.store, Runner: p.runner},
+		Store: p.store, Models: p.models, Toolboxes: w.toolboxes(p),
 		NewJournal: func() agent.Journal { return p.store.TaskJournal(p.trail, holder) },
 		Clock:      agent.SystemClock{}, IDs: agent.UUIDv7{}, Tracer: tracer{steps, w.redact}, Decisions: p.trail, Narrowest: w.delegatesNarrow(),
 		OpenModel: p.models.OpenNamed, Redact: w.redact,

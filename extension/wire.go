@@ -42,6 +42,8 @@ type wiring struct {
 	// narrowest is aidb.delegation_role = 'narrowest'.
 	narrowest bool
 	purpose   string // aidb.default_purpose
+	// patience is aidb.confirmation_ttl.
+	patience time.Duration
 }
 
 func newWiring() *wiring {
@@ -58,6 +60,10 @@ var functions = map[string]func(*wiring, context.Context, spi.Host, spi.Start) (
 	"sleep":               (*wiring).nativeTool,
 	"generate_text":       (*wiring).generateText,
 	"generate_text_batch": (*wiring).generateTextBatch,
+	"confirm_action":      (*wiring).confirmAction,
+	"reject_action":       (*wiring).rejectAction,
+	"undo_action":         (*wiring).undoAction,
+	"expire_actions":      (*wiring).expireActions,
 	"probe_model":         (*wiring).probeModel,
 	"run_task":            (*wiring).runTask,
 	"check_pattern":       (*wiring).checkPattern,
@@ -103,6 +109,7 @@ func (w *wiring) configure(values map[string]string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = err
+	w.patience = time.Duration(number("confirmation_ttl")) * time.Second
 	w.narrowest = values["delegation_role"] == "narrowest"
 	w.redaction.off = values["redaction"] == "f"
 	w.purpose = values["default_purpose"]
@@ -120,6 +127,12 @@ func retries(n int64) int {
 		return -1
 	}
 	return int(n)
+}
+
+func (w *wiring) confirmationTTL() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.patience
 }
 
 func (w *wiring) delegatesNarrow() bool {
@@ -189,7 +202,7 @@ func (w *wiring) parts(host spi.Host, s spi.Start) (*parts, error) {
 	m := &models{wiring: w, host: host, store: store, trail: trail, scripts: w.dummy, who: s}
 	return &parts{
 		host: host, start: s, store: store, models: m, trail: trail, began: time.Now(),
-		runner: &pgtool.Runner{Host: host, Models: m, Limits: limits, Decisions: trail},
+		runner: &pgtool.Runner{Host: host, Catalog: store, Models: m, Limits: limits, Decisions: trail},
 	}, nil
 }
 
@@ -199,7 +212,8 @@ func (w *wiring) agentConverse(ctx context.Context, host spi.Host, s spi.Start) 
 		return 0, nil, err
 	}
 	service := &agent.Service{
-		Store: p.store, Models: p.models, Toolboxes: &pgtool.Opener{Catalog: p.store, Runner: p.runner},
+		Store: p.store, Models: p.models, Toolboxes: w.toolboxes(p),
+		Actions:    p.approvals(),
 		NewJournal: func() agent.Journal { return p.store.Journal(p.trail) }, Clock: agent.SystemClock{}, IDs: agent.UUIDv7{}, Tracer: tracer{host, w.redact},
 		Decisions: p.trail, Narrowest: w.delegatesNarrow(), OpenModel: p.models.OpenNamed, Redact: w.redact,
 	}
@@ -224,6 +238,13 @@ func (w *wiring) agentConverse(ctx context.Context, host spi.Host, s spi.Start) 
 	}
 	w.export(ctx, p, call, out)
 	return 3, [][]*string{{out.Message, out.ConversationID, out.Error}}, nil
+}
+
+// toolboxes opens the toolboxes of a call.
+func (w *wiring) toolboxes(p *parts) *pgtool.Opener {
+	return &pgtool.Opener{
+		Catalog: p.store, Runner: p.runner, Actions: p.store, Describer: p.store, IDs: agent.UUIDv7{}, Random: random, TTL: w.confirmationTTL(),
+	}
 }
 
 func (w *wiring) runTool(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {

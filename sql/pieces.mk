@@ -18,6 +18,7 @@ SQL_INSTALL = \
     sql/install/45_telemetry.sql \
     sql/install/46_sql_tools.sql \
     sql/install/47_policies.sql \
+    sql/install/48_actions.sql \
     sql/install/50_background.sql \
     sql/install/53_conversations.sql \
     sql/install/54_redactions.sql \
@@ -44,6 +45,9 @@ SQL_API = \
     sql/api/51_credentials.sql \
     sql/api/52_models.sql \
     sql/api/53_sql_tools.sql \
+    sql/api/54_classes.sql \
+    sql/api/55_actions.sql \
+    sql/api/56_confirmation_words.sql \
     sql/api/54_forks.sql \
     sql/api/55_redactions.sql \
     sql/api/56_quotas.sql \

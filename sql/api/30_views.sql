@@ -24,7 +24,9 @@ SELECT
     a.tree_token_budget,
     a.tree_cost_budget,
     a.compaction,
-    a.policy
+    a.policy,
+    a.tool_exposure,
+    a.confirm_replies
 FROM aidb_internal.agents a;
 COMMENT ON VIEW aidb.agents IS
     'Registered agents. Privileges: SELECT for aidb_users and aidb_auditor.';
@@ -40,30 +42,32 @@ COMMENT ON COLUMN aidb.agents.timeout_seconds IS 'Seconds a call may take; NULL:
 COMMENT ON COLUMN aidb.agents.budget_strategy IS 'What happens when a budget is exceeded.';
 COMMENT ON COLUMN aidb.agents.preset IS 'Stored, without effect.';
 COMMENT ON COLUMN aidb.agents.owner IS 'Role that may change or delete the agent, besides its members and superusers.';
-COMMENT ON COLUMN aidb.agents.enabled IS 'false: calls are refused.';
 COMMENT ON COLUMN aidb.agents.cost_budget IS 'What the model calls of a call may cost, by the price in the model''s config; NULL: no limit.';
 COMMENT ON COLUMN aidb.agents.tree_token_budget IS 'Tokens, input and output, that a call may use together with all that is delegated in it; NULL: no limit.';
 COMMENT ON COLUMN aidb.agents.tree_cost_budget IS 'What a call may cost together with all that is delegated in it; NULL: no limit.';
 COMMENT ON COLUMN aidb.agents.compaction IS 'When and how a long conversation is made shorter: threshold, keep_turns, pin, model; NULL: the defaults.';
 COMMENT ON COLUMN aidb.agents.policy IS 'Temporal policy that its tool calls obey, besides that of its purpose; NULL: none of its own.';
+COMMENT ON COLUMN aidb.agents.tool_exposure IS 'direct: each tool is a function for the model. catalog: it sees describe_actions, act and the tools that only read.';
+COMMENT ON COLUMN aidb.agents.confirm_replies IS 'true: the next prompt of a conversation in which an action waits is read as the answer to it.';
 REVOKE ALL ON aidb.agents FROM PUBLIC;
 GRANT SELECT ON aidb.agents TO aidb_users, aidb_auditor;
 
 CREATE OR REPLACE VIEW aidb.tools AS
-SELECT
-    t.name,
-    t.description,
-    'native_tool'::text AS tool_type,
-    t.params,
-    t.read_only
-FROM aidb_internal.native_tools t
-UNION ALL
-SELECT t.name, t.description, 'sql_tool', t.params, t.read_only
-FROM aidb_internal.sql_tools t;
+SELECT t.name, t.description, t.tool_type, t.params, t.read_only,
+       coalesce(k.risk, t.risk, CASE WHEN t.read_only THEN 'read' END) AS risk
+FROM (
+    SELECT n.name, n.description, 'native_tool'::text AS tool_type, n.params, n.read_only, n.risk
+    FROM aidb_internal.native_tools n
+    UNION ALL
+    SELECT s.name, s.description, 'sql_tool', s.params, s.read_only, s.risk
+    FROM aidb_internal.sql_tools s
+) t
+LEFT JOIN aidb_internal.tool_classes k ON k.tool = t.name;
 COMMENT ON VIEW aidb.tools IS
     'The tools that agents may list and aidb.run_tool can run. Privileges: SELECT for aidb_users and aidb_auditor.';
 COMMENT ON COLUMN aidb.tools.tool_type IS 'native_tool: built into the extension. sql_tool: a stored statement.';
 COMMENT ON COLUMN aidb.tools.params IS 'Array of {name, type, description, required} with default and enum where there are any; type is an SQL type name. A parameter of a SQL tool also has base, the type beneath its domain, and labels, those of its enum type when the tool was registered.';
+COMMENT ON COLUMN aidb.tools.risk IS 'read, safe (runs at once), confirm (waits for a person) or forbidden: what aidb.classify_tool said, else the tool''s owner or the extension. NULL: nobody has said; see aidb.unclassified_tools.';
 COMMENT ON COLUMN aidb.tools.read_only IS 'Known never to write: such a tool is offered in read-only runs too.';
 REVOKE ALL ON aidb.tools FROM PUBLIC;
 GRANT SELECT ON aidb.tools TO aidb_users, aidb_auditor;

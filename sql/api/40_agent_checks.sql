@@ -276,12 +276,23 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
     SELECT format('delegate %s has the name of one of the agent''s tools', aidb_internal.quoted(d.entry))
     FROM unnest($2) WITH ORDINALITY d (entry, position)
-    WHERE d.entry = ANY ($1) OR d.entry = 'sleep'
+    WHERE d.entry = ANY ($1) OR d.entry IN ('sleep', 'describe_actions', 'act')
     ORDER BY d.position LIMIT 1
 $$;
 COMMENT ON FUNCTION aidb_internal.delegate_problem(text[], text[]) IS
     'Names a delegate that collides with a tool of the same agent, or NULL.';
 REVOKE ALL ON FUNCTION aidb_internal.delegate_problem(text[], text[]) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb_internal.exposure_problem(tool_exposure text)
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT format('Invalid parameters: tool_exposure %s is not one of direct, catalog', aidb_internal.quoted($1))
+    WHERE $1 NOT IN ('direct', 'catalog')
+$$;
+COMMENT ON FUNCTION aidb_internal.exposure_problem(text) IS
+    'What is wrong with tool_exposure, or NULL.';
+REVOKE ALL ON FUNCTION aidb_internal.exposure_problem(text) FROM PUBLIC;
 
 -- Delegation in a circle is allowed, because the depth cap ends it, but it is seldom meant.
 CREATE OR REPLACE FUNCTION aidb_internal.warn_about_cycle(agent text)

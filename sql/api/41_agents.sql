@@ -22,7 +22,9 @@ CREATE OR REPLACE FUNCTION aidb_internal.create_agent(
     tree_token_budget integer,
     tree_cost_budget numeric,
     compaction jsonb,
-    policy text
+    policy text,
+    tool_exposure text,
+    confirm_replies boolean
 )
 RETURNS TABLE (error text)
 LANGUAGE plpgsql VOLATILE
@@ -42,20 +44,22 @@ BEGIN
                                     output_token_budget, max_iterations, timeout, budget_strategy),
         aidb_internal.limits_problem(cost_budget, tree_token_budget, tree_cost_budget, compaction),
         aidb_internal.delegate_problem(tools, delegates),
-        aidb_internal.policy_problem(policy));
+        aidb_internal.policy_problem(policy),
+        aidb_internal.exposure_problem(tool_exposure));
 
     IF error IS NULL THEN
         BEGIN
             INSERT INTO aidb_internal.agents (
                 name, instructions, model, purpose, delegates, tools, output_type, input_token_budget,
                 output_token_budget, max_iterations, timeout_seconds, budget_strategy, preset, owner, cost_budget,
-                tree_token_budget, tree_cost_budget, compaction, policy)
+                tree_token_budget, tree_cost_budget, compaction, policy, tool_exposure, confirm_replies)
             VALUES (
                 name, instructions, model, purpose,
                 ARRAY(SELECT unnest(delegates)), ARRAY(SELECT unnest(tools)), output_type, input_token_budget,
                 output_token_budget, max_iterations, timeout,
                 coalesce(budget_strategy, 'attempt_complete')::aidb.budget_strategy, preset, aidb_internal.caller_oid(),
-                cost_budget, tree_token_budget, tree_cost_budget, compaction, nullif(policy, ''));
+                cost_budget, tree_token_budget, tree_cost_budget, compaction, nullif(policy, ''),
+                coalesce(tool_exposure, 'direct'), coalesce(confirm_replies, false));
         EXCEPTION
             -- Somebody else created it after the check above.
             WHEN unique_violation THEN
@@ -73,9 +77,9 @@ BEGIN
     PERFORM aidb_internal.warn_about_cycle(name);
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb, text) IS
+COMMENT ON FUNCTION aidb_internal.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb, text, text, boolean) IS
     'Behind aidb.create_agent.';
-REVOKE ALL ON FUNCTION aidb_internal.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb, text, text, boolean) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb.create_agent(
     name text,
@@ -95,15 +99,17 @@ CREATE OR REPLACE FUNCTION aidb.create_agent(
     tree_token_budget integer DEFAULT NULL,
     tree_cost_budget numeric DEFAULT NULL,
     compaction jsonb DEFAULT NULL,
-    policy text DEFAULT NULL
+    policy text DEFAULT NULL,
+    tool_exposure text DEFAULT 'direct',
+    confirm_replies boolean DEFAULT false
 )
 RETURNS TABLE (error text)
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb, text) IS
-    'Registers an agent, owned by the caller. Returns no row on success and one row with error set when something is wrong with the request; it does not raise. tools: names from aidb.tools (sleep is always offered). delegates: registered agents that are offered to the model as tools, each under its name and described by its instructions, with the arguments prompt and conversation_id; a call of one runs it within the call and gives {"answer", "conversation_id"}. purpose: whose role tool calls run as; without one they run as whoever calls the agent. model: a registered model, or one that will be when the agent is called. output_type: made by aidb.output_type(), or a JSON Schema (draft 2020-12 or 7) of an object; answers are then JSON that is valid against it. input_token_budget, output_token_budget, max_iterations, timeout (seconds): limits of one call, greater than zero. budget_strategy: ignore, error, summarize or attempt_complete. preset: stored only. cost_budget: what the model calls of one call may cost, in the currency of the price in the model''s config, which must have one. tree_token_budget, tree_cost_budget: the same for a call together with all that is delegated in it; a delegate that reaches it fails, and the agent goes on by its own budget_strategy. compaction: how a conversation that comes near the model''s context size (context_size in the model''s config) or that the provider refuses as too long is made shorter by a summary: {"threshold": the part of the context size above which, 0.8, "keep_turns": how many of the newest turns stay, 2, "pin": tools whose results stay, "model": the model that writes the summary, the agent''s own}. policy: a temporal policy that every tool call of the agent must be permitted by. Nothing is executed. Privileges: aidb_users.';
-REVOKE ALL ON FUNCTION aidb.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb, text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb, text) TO aidb_users;
+COMMENT ON FUNCTION aidb.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb, text, text, boolean) IS
+    'Registers an agent, owned by the caller. Returns no row on success and one row with error set when something is wrong with the request; it does not raise. tools: names from aidb.tools (sleep is always offered). delegates: registered agents that are offered to the model as tools, each under its name and described by its instructions, with the arguments prompt and conversation_id; a call of one runs it within the call and gives {"answer", "conversation_id"}. purpose: whose role tool calls run as; without one they run as whoever calls the agent. model: a registered model, or one that will be when the agent is called. output_type: made by aidb.output_type(), or a JSON Schema (draft 2020-12 or 7) of an object; answers are then JSON that is valid against it. input_token_budget, output_token_budget, max_iterations, timeout (seconds): limits of one call, greater than zero. budget_strategy: ignore, error, summarize or attempt_complete. preset: stored only. tool_exposure: direct gives the model each tool as a function; catalog gives it describe_actions, act and the tools that only read. confirm_replies: the next prompt of a conversation in which an action waits is read as the answer to it (see aidb.confirmation_words). cost_budget: what the model calls of one call may cost, in the currency of the price in the model''s config, which must have one. tree_token_budget, tree_cost_budget: the same for a call together with all that is delegated in it; a delegate that reaches it fails, and the agent goes on by its own budget_strategy. compaction: how a conversation that comes near the model''s context size (context_size in the model''s config) or that the provider refuses as too long is made shorter by a summary: {"threshold": the part of the context size above which, 0.8, "keep_turns": how many of the newest turns stay, 2, "pin": tools whose results stay, "model": the model that writes the summary, the agent''s own}. policy: a temporal policy that every tool call of the agent must be permitted by. Nothing is executed. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb, text, text, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.create_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, numeric, integer, numeric, jsonb, text, text, boolean) TO aidb_users;
 
 CREATE OR REPLACE FUNCTION aidb_internal.update_agent(
     name text,
@@ -125,7 +131,9 @@ CREATE OR REPLACE FUNCTION aidb_internal.update_agent(
     tree_token_budget integer,
     tree_cost_budget numeric,
     compaction jsonb,
-    policy text
+    policy text,
+    tool_exposure text,
+    confirm_replies boolean
 )
 RETURNS TABLE (error text)
 LANGUAGE plpgsql VOLATILE
@@ -158,7 +166,8 @@ BEGIN
         aidb_internal.agent_problem(model, tools, delegates, purpose, output_type, input_token_budget,
                                     output_token_budget, max_iterations, timeout, budget_strategy),
         aidb_internal.limits_problem(cost_budget, tree_token_budget, tree_cost_budget, compaction),
-        aidb_internal.policy_problem(policy));
+        aidb_internal.policy_problem(policy),
+        aidb_internal.exposure_problem(tool_exposure));
     -- The fields that can be reset, and which of them are set in the same call.
     given := ARRAY(
         SELECT f.field
@@ -196,7 +205,7 @@ BEGIN
     END IF;
 
     IF cardinality(given) = 0 AND coalesce(cardinality(reset), 0) = 0
-       AND instructions IS NULL AND model IS NULL AND enabled IS NULL THEN
+       AND instructions IS NULL AND model IS NULL AND enabled IS NULL AND tool_exposure IS NULL AND confirm_replies IS NULL THEN
         RETURN;
     END IF;
     reset := coalesce(reset, '{}');
@@ -225,6 +234,8 @@ BEGIN
                                 ELSE coalesce(update_agent.tree_cost_budget, a.tree_cost_budget) END,
         compaction = CASE WHEN 'compaction' = ANY (reset) THEN NULL ELSE coalesce(update_agent.compaction, a.compaction) END,
         policy = CASE WHEN 'policy' = ANY (reset) THEN NULL ELSE nullif(coalesce(update_agent.policy, a.policy), '') END,
+        tool_exposure = coalesce(update_agent.tool_exposure, a.tool_exposure),
+        confirm_replies = coalesce(update_agent.confirm_replies, a.confirm_replies),
         updated_at = clock_timestamp()
     WHERE a.id = old.id;
     IF delegates <> old.delegates THEN
@@ -232,9 +243,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb, text) IS
+COMMENT ON FUNCTION aidb_internal.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb, text, text, boolean) IS
     'Behind aidb.update_agent.';
-REVOKE ALL ON FUNCTION aidb_internal.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb, text, text, boolean) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb.update_agent(
     name text,
@@ -256,15 +267,17 @@ CREATE OR REPLACE FUNCTION aidb.update_agent(
     tree_token_budget integer DEFAULT NULL,
     tree_cost_budget numeric DEFAULT NULL,
     compaction jsonb DEFAULT NULL,
-    policy text DEFAULT NULL
+    policy text DEFAULT NULL,
+    tool_exposure text DEFAULT NULL,
+    confirm_replies boolean DEFAULT NULL
 )
 RETURNS TABLE (error text)
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb, text) IS
-    'Changes an agent. Returns no row on success and one row with error set when something is wrong with the request; it does not raise. NULL leaves a field as it is; an empty array clears tools or delegates. reset: fields to put back to their default: tools, delegates, purpose, output_type, input_token_budget, output_token_budget, max_iterations, timeout, budget_strategy, preset, cost_budget, tree_token_budget, tree_cost_budget, compaction, policy. policy: from the agent''s next call on. enabled: false makes every call of the agent fail until it is true again. Privileges: aidb_users; only the owner, members of the owner and superusers may change an agent.';
-REVOKE ALL ON FUNCTION aidb.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb, text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb, text) TO aidb_users;
+COMMENT ON FUNCTION aidb.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb, text, text, boolean) IS
+    'Changes an agent. Returns no row on success and one row with error set when something is wrong with the request; it does not raise. NULL leaves a field as it is; an empty array clears tools or delegates. reset: fields to put back to their default: tools, delegates, purpose, output_type, input_token_budget, output_token_budget, max_iterations, timeout, budget_strategy, preset, cost_budget, tree_token_budget, tree_cost_budget, compaction, policy. policy: from the agent''s next call on. enabled: false makes every call of the agent fail until it is true again, and every further tool call of those that run. Privileges: aidb_users; only the owner, members of the owner and superusers may change an agent.';
+REVOKE ALL ON FUNCTION aidb.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb, text, text, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.update_agent(text, text, text, text[], text[], text, jsonb, integer, integer, integer, integer, text, text, text[], boolean, numeric, integer, numeric, jsonb, text, text, boolean) TO aidb_users;
 
 CREATE OR REPLACE FUNCTION aidb_internal.delete_agent(name text, force boolean)
 RETURNS TABLE (error text)
@@ -333,7 +346,9 @@ RETURNS TABLE (
     tree_token_budget integer,
     tree_cost_budget numeric,
     compaction jsonb,
-    policy text
+    policy text,
+    tool_exposure text,
+    confirm_replies boolean
 )
 LANGUAGE sql STABLE
 AS $$ SELECT a.* FROM aidb.agents a ORDER BY a.name $$;
@@ -365,7 +380,9 @@ RETURNS TABLE (
     tree_token_budget integer,
     tree_cost_budget numeric,
     compaction jsonb,
-    policy text
+    policy text,
+    tool_exposure text,
+    confirm_replies boolean
 )
 LANGUAGE c STABLE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';

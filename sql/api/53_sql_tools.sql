@@ -107,10 +107,54 @@ COMMENT ON FUNCTION aidb_internal.tool_type(text) IS
     'base: the type beneath a domain, or beneath the domain that an array is of. labels: those of an enum.';
 REVOKE ALL ON FUNCTION aidb_internal.tool_type(text) FROM PUBLIC;
 
+-- Which classes a tool may be given: read is a promise that only a proof, or governance for a remote tool, can make.
+CREATE OR REPLACE FUNCTION aidb_internal.risk_problem(risk text, read_only boolean)
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT CASE
+        WHEN $1 NOT IN ('read', 'safe', 'confirm', 'forbidden') THEN
+            format('Invalid parameters: risk %s is not one of read, safe, confirm, forbidden', aidb_internal.quoted($1))
+        WHEN $1 = 'read' AND NOT $2 THEN 'Invalid parameters: a tool that writes cannot have risk read'
+    END
+$$;
+COMMENT ON FUNCTION aidb_internal.risk_problem(text, boolean) IS
+    'What is wrong with a risk class for such a tool, or NULL.';
+REVOKE ALL ON FUNCTION aidb_internal.risk_problem(text, boolean) FROM PUBLIC;
+
+-- A statement beside the tool's own (its preview, its undo) as {statement, names}; NULL for none. It is parsed only.
+CREATE OR REPLACE FUNCTION aidb_internal.companion(what text, sql text, params jsonb, types text[], further text[])
+RETURNS jsonb
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    found record;
+    declared text[] := ARRAY(SELECT e ->> 'name' FROM jsonb_array_elements(params) WITH ORDINALITY AS x (e, n) ORDER BY n);
+    unknown text;
+BEGIN
+    IF sql IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT * INTO found FROM aidb_internal.placeholders(sql);
+    SELECT u INTO unknown FROM unnest(found.names) u WHERE u <> ALL (declared) AND u <> ALL (further) LIMIT 1;
+    IF unknown IS NOT NULL THEN
+        RAISE EXCEPTION 'parameter % is used in % but not declared', aidb_internal.quoted(unknown), what USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM aidb_internal.check_tool_statement(found.statement,
+        ARRAY(SELECT coalesce(types[array_position(declared, u)], 'jsonb') FROM unnest(found.names) WITH ORDINALITY AS x (u, n) ORDER BY n), false);
+    RETURN jsonb_build_object('statement', found.statement, 'names', found.names);
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.companion(text, text, jsonb, text[], text[]) IS
+    'A preview or undo statement with numbered parameters, and the names that the numbers stand for.';
+REVOKE ALL ON FUNCTION aidb_internal.companion(text, text, jsonb, text[], text[]) FROM PUBLIC;
+
 -- A row of aidb_internal.sql_tools from what is given; everything that can be wrong is wrong here.
 CREATE OR REPLACE FUNCTION aidb_internal.make_sql_tool(
     name text, description text, sql_statement text, params jsonb, read_only boolean, return_type_hint jsonb,
-    timeout_ms integer, max_rows integer)
+    timeout_ms integer, max_rows integer, risk text, preview_statement text, undo_statement text, approver text,
+    allow_mismatch boolean)
 RETURNS aidb_internal.sql_tools
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -132,6 +176,9 @@ BEGIN
     ELSIF problem IS NULL AND return_type_hint IS NOT NULL AND jsonb_typeof(return_type_hint) <> 'array' THEN
         problem := 'Invalid parameters: return_type_hint must be an array made by aidb.tool_params()';
     END IF;
+    problem := coalesce(problem, aidb_internal.risk_problem(risk, coalesce(read_only, true)),
+        CASE WHEN approver IS NOT NULL AND aidb_internal.is_blank(approver) THEN 'Invalid parameters: approver must not be empty' END,
+        CASE WHEN undo_statement <> '' AND coalesce(read_only, true) THEN 'Invalid parameters: a tool that only reads has nothing to undo' END);
     IF problem IS NOT NULL THEN
         RAISE EXCEPTION '%', problem USING ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -149,26 +196,35 @@ BEGIN
     t.return_type_hint := return_type_hint;
     t.timeout_ms := timeout_ms;
     t.max_rows := max_rows;
+    t.risk := risk;
+    t.approver := approver;
+    t.allow_mismatch := coalesce(allow_mismatch, false);
+    t.preview_text := nullif(preview_statement, '');
+    t.preview := aidb_internal.companion('preview_statement', t.preview_text, t.params, t.types, '{}');
+    t.undo_text := nullif(undo_statement, '');
+    t.undo := aidb_internal.companion('undo_statement', t.undo_text, t.params, t.types, '{result}');
     IF found.ignored IS NOT NULL THEN
         RAISE WARNING 'placeholders inside a literal or a comment are not replaced: %', found.ignored;
     END IF;
     RETURN t;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.make_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) IS
+COMMENT ON FUNCTION aidb_internal.make_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) IS
     'Checks what makes a SQL tool and returns its row.';
-REVOKE ALL ON FUNCTION aidb_internal.make_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.make_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb_internal.create_sql_tool(
     name text, description text, sql_statement text, params jsonb, read_only boolean, return_type_hint jsonb,
-    timeout_ms integer, max_rows integer)
+    timeout_ms integer, max_rows integer, risk text, preview_statement text, undo_statement text, approver text,
+    allow_mismatch boolean)
 RETURNS text
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_variable
 DECLARE
-    t aidb_internal.sql_tools := aidb_internal.make_sql_tool(name, description, sql_statement, params, read_only, return_type_hint, timeout_ms, max_rows);
+    t aidb_internal.sql_tools := aidb_internal.make_sql_tool(name, description, sql_statement, params, read_only, return_type_hint,
+        timeout_ms, max_rows, risk, preview_statement, undo_statement, approver, allow_mismatch);
 BEGIN
     IF EXISTS (SELECT FROM aidb.tools x WHERE x.name = t.name) THEN
         RAISE EXCEPTION 'tool % already exists', aidb_internal.quoted(t.name) USING ERRCODE = 'duplicate_object',
@@ -183,19 +239,21 @@ EXCEPTION WHEN unique_violation THEN
     RAISE EXCEPTION 'tool % already exists', aidb_internal.quoted(name) USING ERRCODE = 'duplicate_object';
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) IS 'Behind aidb.create_sql_tool.';
-REVOKE ALL ON FUNCTION aidb_internal.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) FROM PUBLIC;
+COMMENT ON FUNCTION aidb_internal.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) IS 'Behind aidb.create_sql_tool.';
+REVOKE ALL ON FUNCTION aidb_internal.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb.create_sql_tool(
     name text, description text, sql_statement text, params jsonb, read_only boolean DEFAULT true,
-    return_type_hint jsonb DEFAULT NULL, timeout_ms integer DEFAULT NULL, max_rows integer DEFAULT NULL)
+    return_type_hint jsonb DEFAULT NULL, timeout_ms integer DEFAULT NULL, max_rows integer DEFAULT NULL,
+    risk text DEFAULT NULL, preview_statement text DEFAULT NULL, undo_statement text DEFAULT NULL,
+    approver text DEFAULT NULL, allow_mismatch boolean DEFAULT NULL)
 RETURNS text
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) IS
-    'Registers a statement as a tool, owned by the caller, and returns its name. sql_statement: exactly one SELECT, VALUES, INSERT, UPDATE, DELETE, MERGE or EXPLAIN (without ANALYZE), with ${name} for each parameter: a bound value, never pasted text. params: made by aidb.tool_params; ''[]'' for none. read_only: the statement is analysed and refused, with the reason, if anything in it might write; its tables must exist. With false it is only parsed. return_type_hint: the result''s columns, shown to the model. timeout_ms, max_rows: limits of one call below aidb.tool_timeout and aidb.max_tool_rows. Privileges on what it touches are looked at when it runs. Raises 42710 when a tool of any kind has the name, 25006 when it is not read-only, 22023, 42601 and others when the statement or its parameters are wrong. Privileges: aidb_users.';
-REVOKE ALL ON FUNCTION aidb.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) TO aidb_users;
+COMMENT ON FUNCTION aidb.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) IS
+    'Registers a statement as a tool, owned by the caller, and returns its name. sql_statement: exactly one SELECT, VALUES, INSERT, UPDATE, DELETE, MERGE or EXPLAIN (without ANALYZE), with ${name} for each parameter: a bound value, never pasted text. params: made by aidb.tool_params; ''[]'' for none. read_only: the statement is analysed and refused, with the reason, if anything in it might write; its tables must exist. With false it is only parsed. return_type_hint: the result''s columns, shown to the model. timeout_ms, max_rows: limits of one call below aidb.tool_timeout and aidb.max_tool_rows. risk: read, safe (runs at once), confirm (waits for a person, who sees a preview) or forbidden; a statement that was proved to read is read, for one that writes and has none aidb.unclassified_tools decides; aidb.classify_tool overrules it. preview_statement: what the person is shown, instead of the rows that the statement itself would affect; it runs read-only. undo_statement: makes aidb.undo_action possible; ${result} in it is what the statement returned, as jsonb. approver: a role of which somebody else than the requester must confirm. allow_mismatch: run although the rows are not those of the preview any more. An empty preview_statement or undo_statement is none. Privileges on what it touches are looked at when it runs. Raises 42710 when a tool of any kind has the name, 25006 when it is not read-only, 22023, 42601 and others when the statement or its parameters are wrong. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) TO aidb_users;
 
 -- The tool, if the caller may change it.
 CREATE OR REPLACE FUNCTION aidb_internal.own_sql_tool(name text, what text)
@@ -225,7 +283,8 @@ REVOKE ALL ON FUNCTION aidb_internal.own_sql_tool(text, text) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb_internal.update_sql_tool(
     name text, description text, sql_statement text, params jsonb, read_only boolean, return_type_hint jsonb,
-    timeout_ms integer, max_rows integer)
+    timeout_ms integer, max_rows integer, risk text, preview_statement text, undo_statement text, approver text,
+    allow_mismatch boolean)
 RETURNS text
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -237,29 +296,35 @@ DECLARE
 BEGIN
     t := aidb_internal.make_sql_tool(name, coalesce(description, old.description), coalesce(sql_statement, old.query_text),
         coalesce(params, old.params), coalesce(read_only, old.read_only), coalesce(return_type_hint, old.return_type_hint),
-        coalesce(timeout_ms, old.timeout_ms), coalesce(max_rows, old.max_rows));
+        coalesce(timeout_ms, old.timeout_ms), coalesce(max_rows, old.max_rows), coalesce(risk, old.risk),
+        coalesce(preview_statement, old.preview_text), coalesce(undo_statement, old.undo_text), coalesce(approver, old.approver),
+        coalesce(allow_mismatch, old.allow_mismatch));
     UPDATE aidb_internal.sql_tools s SET
         description = t.description, query_text = t.query_text, statement = t.statement, types = t.types, params = t.params,
         read_only = t.read_only, return_type_hint = t.return_type_hint, timeout_ms = t.timeout_ms, max_rows = t.max_rows,
+        risk = t.risk, preview_text = t.preview_text, preview = t.preview, undo_text = t.undo_text, undo = t.undo,
+        approver = t.approver, allow_mismatch = t.allow_mismatch,
         updated_at = clock_timestamp()
     WHERE s.name = t.name;
+    PERFORM aidb_internal.forget_class(t.name);
     RETURN t.name;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) IS 'Behind aidb.update_sql_tool.';
-REVOKE ALL ON FUNCTION aidb_internal.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) FROM PUBLIC;
+COMMENT ON FUNCTION aidb_internal.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) IS 'Behind aidb.update_sql_tool.';
+REVOKE ALL ON FUNCTION aidb_internal.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb.update_sql_tool(
     name text, description text DEFAULT NULL, sql_statement text DEFAULT NULL, params jsonb DEFAULT NULL,
     read_only boolean DEFAULT NULL, return_type_hint jsonb DEFAULT NULL, timeout_ms integer DEFAULT NULL,
-    max_rows integer DEFAULT NULL)
+    max_rows integer DEFAULT NULL, risk text DEFAULT NULL, preview_statement text DEFAULT NULL,
+    undo_statement text DEFAULT NULL, approver text DEFAULT NULL, allow_mismatch boolean DEFAULT NULL)
 RETURNS text
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) IS
-    'Changes a SQL tool; NULL leaves a field as it is, and the whole is checked as by aidb.create_sql_tool. Takes effect with the next call of each agent. Raises 42704 when there is no such tool and 42501 when the caller is not its owner. Privileges: aidb_users.';
-REVOKE ALL ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer) TO aidb_users;
+COMMENT ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) IS
+    'Changes a SQL tool; NULL leaves a field as it is, and the whole is checked as by aidb.create_sql_tool. Takes effect with the next call of the tool, voids the actions with it that wait for a person, and takes away the class safe or read that aidb.classify_tool gave it. Raises 42704 when there is no such tool and 42501 when the caller is not its owner. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) TO aidb_users;
 
 CREATE OR REPLACE FUNCTION aidb_internal.delete_tool(name text)
 RETURNS text
@@ -272,6 +337,7 @@ DECLARE
     holders text;
 BEGIN
     DELETE FROM aidb_internal.sql_tools s WHERE s.name = t.name;
+    PERFORM aidb_internal.forget_class(t.name);
     SELECT string_agg(aidb_internal.quoted(a.name), ', ' ORDER BY a.name) INTO holders
     FROM aidb_internal.agents a WHERE t.name = ANY (a.tools);
     IF holders IS NOT NULL THEN
@@ -307,10 +373,16 @@ SELECT
     t.updated_at::timestamp AS updated_at,
     pg_get_userbyid(t.owner)::text AS owner,
     t.timeout_ms,
-    t.max_rows
+    t.max_rows,
+    t.risk,
+    t.preview_text AS preview_statement,
+    t.undo_text AS undo_statement,
+    t.approver,
+    t.allow_mismatch
 FROM aidb_internal.sql_tools t;
 COMMENT ON VIEW aidb.sql_tool_registry IS
     'Registered SQL tools. Privileges: SELECT for aidb_users and aidb_auditor.';
+COMMENT ON COLUMN aidb.sql_tool_registry.risk IS 'What its owner says; aidb.tools has the class that holds.';
 COMMENT ON COLUMN aidb.sql_tool_registry.query_text IS 'The statement as registered, with ${name} for parameters.';
 REVOKE ALL ON aidb.sql_tool_registry FROM PUBLIC;
 GRANT SELECT ON aidb.sql_tool_registry TO aidb_users, aidb_auditor;

@@ -1,5 +1,22 @@
 -- Knowing beforehand what a tool may do. Nothing here runs a tool: privileges are found by analysing its statement.
 
+-- Why no agent may run a tool now, whoever calls; NULL when its class does not stop it.
+CREATE OR REPLACE FUNCTION aidb_internal.class_refusal(tool_name text)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT CASE
+        WHEN NOT current_setting('aidb.actions')::boolean AND t.risk IS DISTINCT FROM 'read' THEN 'actions are switched off (aidb.actions)'
+        WHEN t.risk = 'forbidden' THEN format('tool %s is forbidden', aidb_internal.quoted(t.name))
+        WHEN t.risk IS NULL AND current_setting('aidb.unclassified_tools') = 'deny' THEN format('tool %s is not classified', aidb_internal.quoted(t.name))
+    END
+    FROM aidb.tools t WHERE t.name = tool_name;
+END;
+COMMENT ON FUNCTION aidb_internal.class_refusal(text) IS
+    'Why the class of a tool or the switch aidb.actions keeps it from running, or NULL.';
+REVOKE ALL ON FUNCTION aidb_internal.class_refusal(text) FROM PUBLIC;
+
 CREATE OR REPLACE FUNCTION aidb_internal.tool_allowed_as(tool_name text, role name, caller name, has_purpose boolean)
 RETURNS TABLE (allowed boolean, reason text, missing text[])
 LANGUAGE plpgsql STABLE
@@ -11,6 +28,7 @@ DECLARE
     f text;
 BEGIN
     missing := '{}';
+    reason := aidb_internal.class_refusal(tool_name);
     SELECT * INTO s FROM aidb_internal.sql_tools q WHERE q.name = tool_name;
     IF FOUND THEN
         missing := aidb_internal.missing_privileges(s.statement, s.types, role::regrole);
@@ -20,6 +38,8 @@ BEGIN
             reason := format('tool %s not found in aidb.tools', aidb_internal.quoted(tool_name));
         ELSIF tool_name = 'execute_sql' AND NOT has_purpose THEN
             reason := 'tool ''execute_sql'' needs an agent with a purpose';
+        ELSIF f IS NULL THEN
+            NULL; -- needs no grant: what it leads to is checked by itself
         ELSIF tool_name <> 'sleep' AND NOT has_function_privilege(role, f::regprocedure, 'EXECUTE') THEN
             missing := ARRAY['EXECUTE on function ' || f];
         END IF;
@@ -113,7 +133,7 @@ DECLARE
     caller constant name := aidb_internal.caller();
     acting record := aidb_internal.acting_role(a, caller);
 BEGIN
-    IF tool_name <> ALL (a.tools) AND tool_name <> 'sleep' THEN
+    IF tool_name <> ALL (a.tools) AND NOT (tool_name = 'sleep' OR (a.tool_exposure = 'catalog' AND tool_name IN ('describe_actions', 'act'))) THEN
         acting.refusal := format('tool %s is not one of the agent''s', aidb_internal.quoted(tool_name));
     END IF;
     IF acting.refusal IS NOT NULL THEN

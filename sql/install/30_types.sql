@@ -37,10 +37,11 @@ CREATE TYPE aidb.action_type AS ENUM (
     'tool_response',
     'answer',
     'error',
-    'compaction'
+    'compaction',
+    'approval'
 );
 COMMENT ON TYPE aidb.action_type IS
-    'Kind of a step in the activity log. One round is a model_request, its model_response, then a tool_call and a tool_response for each call the model asked for; the last round ends in answer or error.';
+    'Kind of a step in the activity log. One round is a model_request, its model_response, then a tool_call and a tool_response for each call the model asked for; the last round ends in answer or error. approval: an action was proposed to a person, confirmed, rejected, let expire or undone, which may be outside of any task.';
 REVOKE ALL ON TYPE aidb.action_type FROM PUBLIC;
 GRANT USAGE ON TYPE aidb.action_type TO aidb_users, aidb_auditor;
 

@@ -26,6 +26,8 @@ CREATE TABLE aidb_internal.agents (
     tree_cost_budget numeric,
     compaction jsonb,
     policy text,
+    tool_exposure text NOT NULL DEFAULT 'direct',
+    confirm_replies boolean NOT NULL DEFAULT false,
     CONSTRAINT agents_pkey PRIMARY KEY (id),
     CONSTRAINT agents_name_key UNIQUE (name),
     CONSTRAINT agents_input_token_budget_check CHECK (input_token_budget > 0),
@@ -34,7 +36,8 @@ CREATE TABLE aidb_internal.agents (
     CONSTRAINT agents_timeout_seconds_check CHECK (timeout_seconds > 0),
     CONSTRAINT agents_cost_budget_check CHECK (cost_budget > 0),
     CONSTRAINT agents_tree_token_budget_check CHECK (tree_token_budget > 0),
-    CONSTRAINT agents_tree_cost_budget_check CHECK (tree_cost_budget > 0)
+    CONSTRAINT agents_tree_cost_budget_check CHECK (tree_cost_budget > 0),
+    CONSTRAINT agents_tool_exposure_check CHECK (tool_exposure IN ('direct', 'catalog'))
 );
 COMMENT ON TABLE aidb_internal.agents IS
     'Registered agents. Read it through aidb.agents; write it through aidb.create_agent, update_agent and delete_agent.';

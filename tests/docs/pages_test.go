@@ -17,7 +17,7 @@ import (
 // a superuser in a database with the extension. A block of SQL may be followed by a block of text, its output; when there
 // is more after the word text ("```text (last statement)"), it is only the end of the output.
 func TestPages_ShowWhatComes(t *testing.T) {
-	for _, page := range []string{"README.md", "docs/tutorial.md"} {
+	for _, page := range []string{"README.md", "docs/tutorial.md", "docs/reference/actions.md", "docs/examples/five-people.md"} {
 		t.Run(page, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(root, page))
 			require.NoError(t, err)

@@ -6,6 +6,8 @@
 --
 -- The callers are postgres (superuser), keeper and clerk.
 CREATE EXTENSION aidb;
+-- as it ships it waits for a person: here it is to run
+SELECT aidb.classify_tool('execute_sql', 'safe');
 REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 
 -- Where a payload shows that it ran with somebody's rights: guest may not write here.

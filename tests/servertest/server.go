@@ -44,7 +44,9 @@ func New(opts cluster.Options) (*Server, error) {
 	}
 	err = errors.Join(
 		c.Exec(ctx, "postgres", "CREATE DATABASE "+Database),
-		c.Exec(ctx, Database, "CREATE EXTENSION aidb", "CREATE ROLE ann LOGIN IN ROLE aidb_users", "CREATE ROLE bob LOGIN IN ROLE aidb_users"))
+		c.Exec(ctx, Database, "CREATE EXTENSION aidb", "CREATE ROLE ann LOGIN IN ROLE aidb_users", "CREATE ROLE bob LOGIN IN ROLE aidb_users",
+			// as it ships it waits for a person, which tests/actions is about
+			"SELECT aidb.classify_tool('execute_sql', 'safe')"))
 	if err != nil {
 		s.Close()
 		return nil, fmt.Errorf("preparing the server (is the extension installed? make install): %w", err)

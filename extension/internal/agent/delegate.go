@@ -240,6 +240,14 @@ func (r *run) under(ctx context.Context, parent *run) error {
 	return err
 }
 
+// root is the run that the person called.
+func (r *run) root() *run {
+	for r.parent != nil {
+		r = r.parent
+	}
+	return r
+}
+
 // idle checks that a conversation is not one that this run, or one above it, is in the middle of: what was said there
 // so far is not written yet.
 func (r *run) idle(id uuid.UUID) error {

@@ -83,12 +83,14 @@ type Models interface {
 // Result is the outcome of a tool call as the model sees it: contents, or an error text. The loop puts
 // "Tool error: " before an Error that does not begin with it. Gist is what tells whether a call that is repeated
 // brought something new, where Contents differ each time; "" is Contents. Used is what the runs used that the call
-// delegated.
+// delegated. A background task suspends on Waits.
 type Result struct {
 	Contents string
 	Error    string
 	Gist     string
 	Used     Used
+	// Waits says that the call was not run: it waits for a person.
+	Waits bool
 }
 
 // Toolbox is the tools of one run. Call checks the arguments; whatever is wrong with the call or the tool is a
@@ -118,6 +120,11 @@ type ToolboxRequest struct {
 	Caller         Caller
 	TaskID         uuid.UUID
 	ConversationID uuid.UUID
+	// Of the run that the person called, where this one was delegated; else its own.
+	RootAgentID        uuid.UUID
+	RootConversationID uuid.UUID
+	// Catalog: the model sees the tools through describe_actions and act.
+	Catalog bool
 }
 
 // Toolboxes opens toolboxes: resolves the names, drops what a read-only run may not use, adds what every agent has.
@@ -178,6 +185,15 @@ type Conversation struct {
 	SessionUser string
 	Principal   string
 	Records     []conversation.Record
+	// Actions: there are actions that wait for a person, or that have ended without the model knowing.
+	Actions bool
+}
+
+// Actions are the actions that the agent has proposed in a conversation. Reply takes the next prompt: if the agent was
+// created with confirm_replies it is the answer to what waits. The note tells the model how actions have ended; "" is
+// nothing to tell. An error is raised: what a person decided must not be half done.
+type Actions interface {
+	Reply(ctx context.Context, conversation uuid.UUID, prompt string, confirms bool) (note string, err error)
 }
 
 // Store reads what a run needs. Agent returns nil without an error when there is none of that name.
@@ -234,7 +250,13 @@ type Definition struct {
 	Strategy          string
 	Enabled           bool
 	Owner             string
+	// Exposure is direct or catalog; ConfirmReplies makes a prompt the answer to what waits.
+	Exposure       string
+	ConfirmReplies bool
 }
+
+// ExposureCatalog shows the model its tools through describe_actions and act.
+const ExposureCatalog = "catalog"
 
 // PurposeState is a purpose as the registry has it now.
 type PurposeState = purpose.State

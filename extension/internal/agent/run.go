@@ -26,6 +26,7 @@ type run struct {
 	limits  Limits
 	output  *structured.Type // nil: free text
 	history []conversation.Message
+	note    string // how actions have ended, for the model
 	acting  purpose.Acting
 	denied  error // why governance refuses the call
 	guards  policy.Guards
@@ -157,6 +158,7 @@ func (r *run) open(ctx context.Context) (Event, error) {
 		Instructions: r.def.Instructions,
 		User:         r.call.Caller.Role,
 		Prompt:       r.call.Prompt,
+		Note:         r.note,
 		History:      r.history,
 		Output:       r.output,
 		Limits:       r.limits,
@@ -209,10 +211,13 @@ func (r *run) openAll(ctx context.Context) (err error) {
 		AgentID:  r.def.ID,
 		Agent:    r.def.Name,
 		Caller:   r.call.Caller,
+		Catalog:  r.def.Exposure == ExposureCatalog,
 	}
 	if r.journal != nil {
 		request.TaskID, request.ConversationID = r.task.ID, r.task.ConversationID
 	}
+	root := r.root()
+	request.RootAgentID, request.RootConversationID = root.def.ID, root.task.ConversationID
 	r.toolbox, err = r.service.Toolboxes.Open(ctx, request)
 	if err != nil || len(r.def.Delegates) == 0 {
 		return err

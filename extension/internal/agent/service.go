@@ -4,11 +4,13 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"aidb/extension/internal/approval"
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/decision"
 	"aidb/extension/internal/fault"
@@ -31,6 +33,8 @@ type Service struct {
 	OpenModel func(ctx context.Context, name string) (Model, *Price, error)
 	// Decisions gets the records of delegations and is told which run is in hand; nil: nothing is recorded.
 	Decisions *decision.Trail
+	// Actions are those that wait for a person; nil: nothing waits.
+	Actions Actions
 	// Narrowest lets a delegate's own purpose remove rights (aidb.delegation_role); otherwise it is not read.
 	Narrowest bool
 	// Background is set for a background task; nil: the call runs in its caller's session.
@@ -64,6 +68,8 @@ func (s *Service) prepare(ctx context.Context, c Call, parent *run) (*run, error
 	if len(c.Prompt) > maxPrompt {
 		return nil, fault.New(fault.InvalidArgument, "prompt is too long: %d bytes, the limit is %d", len(c.Prompt), maxPrompt)
 	}
+	// what confirms an action is never said to a model, not even by whom it belongs to
+	c.Prompt = approval.Scrub(c.Prompt)
 	id, err := conversationID(c.ConversationID)
 	if err != nil {
 		return nil, err
@@ -80,6 +86,7 @@ func (s *Service) prepare(ctx context.Context, c Call, parent *run) (*run, error
 	}
 	var log []conversation.Record
 	taskID, resumed := s.backgroundTask(parent)
+	var note string
 	if c.ConversationID == nil {
 		id = s.newConversation(taskID)
 	} else {
@@ -94,6 +101,12 @@ func (s *Service) prepare(ctx context.Context, c Call, parent *run) (*run, error
 			return nil, err
 		}
 		log = known.Records
+		// a prompt of a background task answers nothing: it may be read long after it was written
+		if known.Actions && parent == nil && !readOnly && s.Actions != nil && s.Background == nil {
+			if note, err = s.Actions.Reply(ctx, id, c.Prompt, def.ConfirmReplies); err != nil {
+				return nil, raisedError{err}
+			}
+		}
 		// Waiting for the lock is not the agent's time.
 		now = s.Clock.Now()
 	}
@@ -107,6 +120,7 @@ func (s *Service) prepare(ctx context.Context, c Call, parent *run) (*run, error
 		call:     c,
 		limits:   limits,
 		readOnly: readOnly,
+		note:     note,
 		deadline: now.Add(limits.Timeout),
 		task: Task{
 			ID:             taskID,
@@ -155,10 +169,17 @@ func (r *run) guard() {
 	r.guards = guards
 }
 
+// raisedError is raised whatever its kind is.
+type raisedError struct{ error }
+
 // refused turns an error into the call's row, or returns it when it is the engine's.
 func refused(ctx context.Context, err error) (Outcome, error) {
 	if ctx.Err() != nil {
 		return Outcome{}, canceled(ctx)
+	}
+	var raise raisedError
+	if errors.As(err, &raise) {
+		return Outcome{}, raise.error
 	}
 	if fault.Engine(err) {
 		return Outcome{}, err

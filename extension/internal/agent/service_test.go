@@ -131,7 +131,8 @@ func TestConverse_WritesTheLog(t *testing.T) {
 	require.Equal(t, testkit.Ann, task.Caller)
 	require.Equal(t, 17*time.Second, task.TimeoutAt.Sub(task.CreatedAt))
 	require.Equal(t, agent.ToolboxRequest{Names: []string{"bad", "good"}, Role: "r", Purpose: "p", AgentID: task.AgentID,
-		Agent: "helper", Caller: testkit.Ann, TaskID: task.ID, ConversationID: task.ConversationID}, w.Toolboxes.Requests()[0])
+		Agent: "helper", Caller: testkit.Ann, TaskID: task.ID, ConversationID: task.ConversationID,
+		RootAgentID: task.AgentID, RootConversationID: task.ConversationID}, w.Toolboxes.Requests()[0])
 
 	want := []struct {
 		kind              conversation.ActionType

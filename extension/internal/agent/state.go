@@ -23,6 +23,8 @@ type Config struct {
 	// User is the sender of the prompt, as the log shows it.
 	User   string
 	Prompt string
+	// Note is put below the prompt for the model: how actions have ended since it spoke last.
+	Note string
 	// History is what was said before in the conversation, in order (see conversation.Repair).
 	History []conversation.Message
 	Tools   []ToolSpec

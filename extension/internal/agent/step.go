@@ -77,13 +77,13 @@ func (s *State) prompt() {
 		text := s.redact(s.cfg.Prompt)
 		s.do(Log{
 			Type:    conversation.UserPrompt,
-			Request: conversation.UserPromptPayload(text, s.cfg.User),
+			Request: conversation.Noted(conversation.UserPromptPayload(text, s.cfg.User), s.redact(s.cfg.Note)),
 			Status:  conversation.StatusSuccess,
 			Line:    s.line(conversation.UserPrompt, text),
 			Message: len(s.messages),
 		})
 	}
-	s.say(conversation.Message{Role: conversation.User, Content: s.cfg.Prompt})
+	s.say(conversation.Message{Role: conversation.User, Content: conversation.WithNote(s.cfg.Prompt, s.cfg.Note)})
 }
 
 // nextRound compares the budgets and asks the model, or ends the run. This is the only place where budgets are
@@ -359,6 +359,9 @@ func (s *State) result(c conversation.ToolCall, r Result, timed bool) {
 		Request: conversation.ToolResponsePayload(c),
 		Status:  conversation.StatusSuccess,
 		Timed:   timed,
+	}
+	if r.Waits {
+		l.Status = conversation.StatusAwaitApproval
 	}
 	if failed {
 		l.Status = conversation.StatusError

@@ -18,6 +18,23 @@ func UserPromptPayload(contents, user string) json.RawMessage {
 	return append(b, '}')
 }
 
+// Noted is a user_prompt payload with what the system told the model along with the prompt; "" is nothing.
+func Noted(request json.RawMessage, note string) json.RawMessage {
+	if note == "" {
+		return request
+	}
+	b := append(request[:len(request)-1:len(request)-1], `,"note":`...)
+	return append(appendString(b, note), '}')
+}
+
+// WithNote is a prompt as the model sees it.
+func WithNote(contents, note string) string {
+	if note == "" {
+		return contents
+	}
+	return contents + "\n\n" + note
+}
+
 // ModelRequestPayload is the request payload of a model_request. It says how much was sent, not what: the prompt
 // is the log itself, and a copy of it with every round would make the log grow with the square of the rounds.
 func ModelRequestPayload(model string, round, messages int, tools []string) json.RawMessage {

@@ -35,9 +35,12 @@ func message(r *Record) (m Message, ok bool) {
 	switch r.Type {
 	case UserPrompt:
 		m.Role = User
-		return m, object(r.Request, func(name, value []byte) bool {
-			return member(name, value, `"contents"`, &m.Content)
+		note := ""
+		ok := object(r.Request, func(name, value []byte) bool {
+			return member(name, value, `"contents"`, &m.Content) && member(name, value, `"note"`, &note)
 		})
+		m.Content = WithNote(m.Content, note)
+		return m, ok
 
 	case ModelResponse:
 		m.Role = Assistant

@@ -20,16 +20,18 @@ const (
 	Answer        ActionType = "answer"
 	Failure       ActionType = "error"
 	Compaction    ActionType = "compaction"
+	Approval      ActionType = "approval"
 )
 
 // The labels of the SQL type aidb.task_status that the core writes.
 const (
-	StatusInProgress = "IN_PROGRESS"
-	StatusSuccess    = "SUCCESS"
-	StatusError      = "ERROR"
-	StatusTimeout    = "TIMEOUT"
-	StatusCanceled   = "CANCELED"
-	StatusDenied     = "DENIED"
+	StatusInProgress    = "IN_PROGRESS"
+	StatusAwaitApproval = "AWAIT_APPROVAL"
+	StatusSuccess       = "SUCCESS"
+	StatusError         = "ERROR"
+	StatusTimeout       = "TIMEOUT"
+	StatusCanceled      = "CANCELED"
+	StatusDenied        = "DENIED"
 )
 
 // Record is one row of the action log. ID doubles as the message id of prompts and answers; Sequence groups the

@@ -25,6 +25,7 @@ const (
 	ModelCall  = "model_call"
 	Delegation = "delegation"
 	Policy     = "policy"
+	Approval   = "approval"
 )
 
 // Statuses.
@@ -44,6 +45,10 @@ const (
 	DelegationDepth       = "delegation_depth"
 	PurposeRefused        = "purpose_refused"
 	PolicyDenied          = "policy_denied"
+	ActionRejected        = "action_rejected"
+	ActionExpired         = "action_expired"
+	ActionVoid            = "action_void"
+	// those of package approval: actions_off, tool_forbidden, tool_unclassified, tool_not_assigned, agent_disabled
 )
 
 // maxQuery is how many bytes of a statement a record keeps; the hash is of the whole.

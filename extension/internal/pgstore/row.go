@@ -180,6 +180,13 @@ type storedTool struct {
 	Result    []tool.Parameter `json:"return_type_hint"`
 	TimeoutMS int64            `json:"timeout_ms"`
 	MaxRows   int              `json:"max_rows"`
+
+	Risk          string          `json:"risk"`
+	Preview       *tool.Companion `json:"preview"`
+	Undo          *tool.Companion `json:"undo"`
+	Approver      string          `json:"approver"`
+	AllowMismatch bool            `json:"allow_mismatch"`
+	UpdatedAt     string          `json:"updated_at"`
 }
 
 // tool is the tool that the row describes.
@@ -188,5 +195,6 @@ func (t *storedTool) tool(kind string) tool.Tool {
 		Name: t.Name, Description: t.Description, Type: kind, Params: t.Params, ReadOnly: t.ReadOnly, Function: t.Function,
 		Statement: t.Statement, Types: t.Types, Result: t.Result, MaxRows: t.MaxRows,
 		Timeout: time.Duration(t.TimeoutMS) * time.Millisecond,
+		Risk:    t.Risk, Preview: t.Preview, Undo: t.Undo, Approver: t.Approver, AllowMismatch: t.AllowMismatch, Version: t.UpdatedAt,
 	}
 }

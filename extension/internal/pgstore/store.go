@@ -90,7 +90,7 @@ const AgentSQL = `
 SELECT a.id, a.name, a.instructions, a.model, a.purpose,
        to_jsonb(a.delegates), to_jsonb(a.tools), a.output_type,
        a.input_token_budget, a.output_token_budget, a.max_iterations, a.timeout_seconds,
-       a.budget_strategy, a.enabled, pg_catalog.pg_get_userbyid(a.owner),
+       a.budget_strategy, a.enabled, pg_catalog.pg_get_userbyid(a.owner), a.tool_exposure, a.confirm_replies,
        p.role, p.deleted_at IS NOT NULL, p.allow_elevated, p.role_oid::oid,
        CASE WHEN coalesce(a.policy, p.policy) IS NOT NULL THEN
        (SELECT jsonb_agg(jsonb_build_object('Name', u.name, 'Registered', y.name IS NOT NULL, 'Retired', y.deleted_at IS NOT NULL))
@@ -148,6 +148,7 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	d.OutputType = r.raw()
 	d.InputTokenBudget, d.OutputTokenBudget, d.MaxIterations, d.TimeoutSeconds = r.number(), r.number(), r.number(), r.number()
 	d.Strategy, d.Enabled, d.Owner = r.text(), r.bool(), r.text()
+	d.Exposure, d.ConfirmReplies = r.text(), r.bool()
 	role, retired := r.optional(), r.bool()
 	elevated, oid := r.bool(), r.text()
 	r.json(&d.Policies)
@@ -332,13 +333,15 @@ func (s *Store) LoadRedactions(ctx context.Context) error {
 // The first row of a conversation's log says whose it is. Deleted agents keep their names apart.
 // A fork and an import say so themselves, and come before it.
 const conversationSQL = `
-(SELECT o.caller, o.initiated_by, o.principal, coalesce(a.name, d.name), o.kind
+(SELECT o.caller, o.initiated_by, o.principal, coalesce(a.name, d.name), o.kind,
+       EXISTS (SELECT FROM aidb_internal.actions w WHERE w.root_conversation_id = $1::uuid AND NOT w.told)
 FROM aidb_internal.conversation_origins o
 LEFT JOIN aidb_internal.agents a ON a.id = o.agent_id
 LEFT JOIN aidb_internal.deleted_agents d ON d.id = o.agent_id
 WHERE o.conversation_id = $1::uuid)
 UNION ALL
-(SELECT l.caller, l.initiated_by, l.principal, coalesce(a.name, d.name), NULL
+(SELECT l.caller, l.initiated_by, l.principal, coalesce(a.name, d.name), NULL,
+       EXISTS (SELECT FROM aidb_internal.actions w WHERE w.root_conversation_id = $1::uuid AND NOT w.told)
 FROM aidb_internal.action_log l
 LEFT JOIN aidb_internal.agents a ON a.id = l.agent_id
 LEFT JOIN aidb_internal.deleted_agents d ON d.id = l.agent_id
@@ -381,6 +384,7 @@ func (s *Store) Conversation(ctx context.Context, id uuid.UUID) (agent.Conversat
 	c.Exists = true
 	c.Role, c.SessionUser, c.Principal, c.Agent = first.text(), first.text(), first.text(), first.text()
 	fork := first.text() == "fork"
+	c.Actions = first.bool()
 	if first.err != nil {
 		return agent.Conversation{}, first.err
 	}

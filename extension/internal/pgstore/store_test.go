@@ -67,7 +67,7 @@ const (
 
 func agentRow(purpose, role any, retired string, source, credentials any) []*string {
 	return values(someID, "helper", "You help.", "gpt", purpose, `["other"]`, `["run_sql_query"]`, nil,
-		nil, "200", "7", nil, "summarize", "t", "ann", role, retired, nil, nil, nil,
+		nil, "200", "7", nil, "summarize", "t", "ann", "direct", "f", role, retired, nil, nil, nil,
 		"openai_completions", `{"model":"x"}`, source, credentials, nil, nil, "00ff", nil,
 		"0.5", "900", nil, `{"threshold": 0.5, "pin": ["run_sql_query"]}`, nil, "f")
 }
@@ -90,7 +90,7 @@ func TestStore_Agent(t *testing.T) {
 				Credentials: json.RawMessage(`{"api_key":"k"}`),
 			},
 			Tools: []string{"run_sql_query"}, Delegates: []string{"other"},
-			OutputTokenBudget: &twoHundred, MaxIterations: &seven, Strategy: "summarize", Enabled: true, Owner: "ann",
+			OutputTokenBudget: &twoHundred, MaxIterations: &seven, Strategy: "summarize", Enabled: true, Owner: "ann", Exposure: "direct",
 			CostBudget: conversation.Units / 2, TreeTokenBudget: &nineHundred,
 			Compaction: agent.CompactionSettings{Threshold: 0.5, Pin: []string{"run_sql_query"}},
 		}, d)
@@ -192,7 +192,7 @@ func TestStore_Conversation(t *testing.T) {
 
 	t.Run("has its owner and what a model saw", func(t *testing.T) {
 		h := &script{answers: [][]spi.Rows{{
-			{Values: [][]*string{values("ann", "login", "user:1", "helper", nil)}},
+			{Values: [][]*string{values("ann", "login", "user:1", "helper", nil, "f")}},
 			{Values: [][]*string{
 				values(someID, nil, "user_prompt", `{"contents": "hi", "user": "ann"}`, nil),
 				values(someID, someID, "model_response", nil, `{"contents": "hello", "tool_calls": []}`),

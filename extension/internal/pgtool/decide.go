@@ -83,14 +83,20 @@ func (r *Runner) stopped(toolName string, q spi.ToolRequest, err error) error {
 
 // reject records a call that did not get as far as the database.
 func (r *Runner) reject(toolName, statement string, err *fault.Error) error {
-	d := decision.Record{
-		At: r.now(), Tool: toolName, Point: decision.SQLExec, Status: decision.Denied, Reason: decision.PreExecutionRejected,
-		Query: statement, Attempted: decision.Attempts(statement), SQLState: fault.SQLState(err),
-	}
+	reason := decision.PreExecutionRejected
 	if decision.Switches(statement) {
-		d.Reason = decision.EscalationBlocked
+		reason = decision.EscalationBlocked
 	}
-	return &Refused{Err: err, ID: r.Decisions.Add(d), Reason: d.Reason}
+	return r.deny(toolName, statement, reason, err)
+}
+
+// deny is reject with a reason of its own.
+func (r *Runner) deny(toolName, statement, reason string, err *fault.Error) error {
+	id := r.Decisions.Add(decision.Record{
+		At: r.now(), Tool: toolName, Point: decision.SQLExec, Status: decision.Denied, Reason: reason,
+		Query: statement, Attempted: decision.Attempts(statement), SQLState: fault.SQLState(err),
+	})
+	return &Refused{Err: err, ID: id, Reason: reason}
 }
 
 func (r *Runner) now() time.Time { return time.Now() }

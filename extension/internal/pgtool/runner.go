@@ -36,16 +36,24 @@ type Scope struct {
 	Purpose        string // "" is none
 	ReadOnly       bool   // a read-only run
 	Agent          string // "" outside an agent's run
+	AgentID        string
 	ConversationID string
 	Guards         policy.Guards
 
-	// The call in hand, for the guards; see Run.
+	// The call in hand, for the guards; see of.
 	tool, params string
+}
+
+// of is the scope of one call.
+func (s Scope) of(t tool.Tool, arguments string) Scope {
+	s.tool, s.params = t.Name, params(arguments)
+	return s
 }
 
 // Runner runs single tools.
 type Runner struct {
 	Host      spi.Host
+	Catalog   Catalog
 	Models    Models
 	Limits    Limits
 	Decisions *decision.Trail
@@ -57,57 +65,81 @@ const maxSleep = 3600
 // catalogRows is more than the catalog tools return: they have a limit of their own and say when it cut.
 const catalogRows = 1000
 
-// Run runs the tool. The text is what the model sees. What is looked at comes in one order, whatever the tool is: the
-// privilege of the role, the temporal policies, and only then the arguments.
+// Run runs one tool by its name for a person, without an agent: see Admit for what is looked at. The text is what the
+// model of an agent would see.
 func (r *Runner) Run(ctx context.Context, t tool.Tool, arguments string, s Scope) (string, error) {
+	t, _, err := r.Admit(ctx, t, s)
+	if err != nil {
+		return "", err
+	}
+	return r.Execute(ctx, t, arguments, s)
+}
+
+// Execute checks the arguments and runs the tool.
+func (r *Runner) Execute(ctx context.Context, t tool.Tool, arguments string, s Scope) (string, error) {
 	if s.ReadOnly && !t.ReadOnly {
 		return "", r.reject(t.Name, "", fault.New(fault.Privilege, "tool %s writes and cannot be used in a read-only run", fault.Name(t.Name)))
 	}
-	s.tool, s.params = t.Name, params(arguments)
+	s = s.of(t, arguments)
 	args, err := tool.CheckArguments(t, arguments)
 	if err != nil {
 		return "", r.permitted(ctx, t, s, err)
 	}
-	if t.Type == tool.SQL {
-		return r.sqlTool(ctx, t, args, s)
-	}
 	switch t.Name {
-	case "run_sql_query":
-		return r.statement(ctx, t, text(args["query"]), true, s)
-	case "execute_sql":
-		if s.Agent != "" && s.Purpose == "" {
-			return "", r.reject(t.Name, text(args["statement"]), fault.New(fault.Privilege,
-				"tool 'execute_sql' needs an agent with a purpose").
-				WithHint("Give the agent a purpose whose role may do what it is for."))
-		}
-		return r.statement(ctx, t, text(args["statement"]), false, s)
-	case "sleep":
+	case sleepTool:
 		return r.sleep(ctx, args["seconds"])
 	case "generate_text":
 		return r.generate(ctx, t, args, s)
-	default:
-		return r.function(ctx, t, args, s)
+	case describeTool, actTool:
+		return "", fault.New(fault.Unsupported, "tool %s is for agents only", fault.Name(t.Name))
 	}
-}
-
-// statement runs SQL that the model wrote.
-func (r *Runner) statement(ctx context.Context, t tool.Tool, sql string, readOnly bool, s Scope) (string, error) {
-	if strings.TrimSpace(sql) == "" {
-		return "", r.permitted(ctx, t, s, fault.New(fault.InvalidArgument, "the statement is empty"))
-	}
-	q := r.request(ctx, t, s)
-	q.Statement = sql
-	q.ReadOnly = readOnly || s.ReadOnly
-	result, err := r.exec(ctx, t.Name, s, q)
+	result, err := r.perform(ctx, t, args, s, false)
 	if err != nil {
 		return "", err
 	}
 	return render(result), nil
 }
 
+// perform runs a tool whose work is one statement.
+func (r *Runner) perform(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope, fingerprint bool) (spi.ToolResult, error) {
+	q, err := r.call(ctx, t, args, s)
+	if err != nil {
+		return spi.ToolResult{}, err
+	}
+	q.Fingerprint = fingerprint
+	return r.exec(ctx, t.Name, s, q)
+}
+
+// call is the request of a tool whose work is one statement.
+func (r *Runner) call(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) (spi.ToolRequest, error) {
+	switch {
+	case t.Type == tool.SQL:
+		return r.sqlTool(ctx, t, args, s)
+	case t.Name == "run_sql_query":
+		return r.statement(ctx, t, text(args["query"]), true, s)
+	case t.Name == "execute_sql":
+		if s.Agent != "" && s.Purpose == "" {
+			return spi.ToolRequest{}, r.reject(t.Name, text(args["statement"]), needsPurpose())
+		}
+		return r.statement(ctx, t, text(args["statement"]), false, s)
+	}
+	return r.function(ctx, t, args, s), nil
+}
+
+// statement is SQL that the model wrote.
+func (r *Runner) statement(ctx context.Context, t tool.Tool, sql string, readOnly bool, s Scope) (spi.ToolRequest, error) {
+	if strings.TrimSpace(sql) == "" {
+		return spi.ToolRequest{}, r.permitted(ctx, t, s, fault.New(fault.InvalidArgument, "the statement is empty"))
+	}
+	q := r.request(ctx, t, s)
+	q.Statement = sql
+	q.ReadOnly = readOnly || s.ReadOnly
+	return q, nil
+}
+
 // function calls the SQL function behind a native tool, by name and with the arguments given only: the function's
 // own defaults stand for the others.
-func (r *Runner) function(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) (string, error) {
+func (r *Runner) function(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) spi.ToolRequest {
 	var sql strings.Builder
 	q := r.request(ctx, t, s)
 	name, _, _ := strings.Cut(t.Function, "(")
@@ -129,11 +161,7 @@ func (r *Runner) function(ctx context.Context, t tool.Tool, args map[string]json
 	q.Trusted = true
 	q.ReadOnly = t.ReadOnly
 	q.MaxRows = max(q.MaxRows, catalogRows)
-	result, err := r.exec(ctx, t.Name, s, q)
-	if err != nil {
-		return "", err
-	}
-	return render(result), nil
+	return q
 }
 
 func (r *Runner) request(ctx context.Context, t tool.Tool, s Scope) spi.ToolRequest {

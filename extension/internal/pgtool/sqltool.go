@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"aidb/extension/internal/conversation"
@@ -13,9 +14,9 @@ import (
 	"aidb/extension/internal/tool"
 )
 
-// sqlTool runs a stored statement: each argument is bound as a value of its declared type, read by that type's own
-// input function under the role.
-func (r *Runner) sqlTool(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) (string, error) {
+// sqlTool is the call of a stored statement: each argument is bound as a value of its declared type, read by that type's
+// own input function under the role.
+func (r *Runner) sqlTool(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) (spi.ToolRequest, error) {
 	q := r.request(ctx, t, s)
 	q.Statement, q.ReadOnly = t.Statement, t.ReadOnly
 	if t.Timeout > 0 && (q.Timeout == 0 || t.Timeout < q.Timeout) {
@@ -24,22 +25,49 @@ func (r *Runner) sqlTool(ctx context.Context, t tool.Tool, args map[string]json.
 	if t.MaxRows > 0 {
 		q.MaxRows = min(q.MaxRows, t.MaxRows)
 	}
-	for i, p := range t.Params {
-		v, given := args[p.Name]
-		if !given {
-			v = p.Default
-		}
-		value, err := bind(p, t.Types[i], v)
+	for i := range t.Params {
+		p, err := param(t, i, args)
 		if err != nil {
-			return "", r.permitted(ctx, t, s, err)
+			return q, r.permitted(ctx, t, s, err)
 		}
-		q.Params = append(q.Params, spi.Param{Type: t.Types[i], Value: value})
+		q.Params = append(q.Params, p)
 	}
-	result, err := r.exec(ctx, t.Name, s, q)
-	if err != nil {
-		return "", err
+	return q, nil
+}
+
+// companion is the call of a statement beside the tool's own, with the same arguments. further are values of names that the
+// tool does not declare, as jsonb.
+func (r *Runner) companion(ctx context.Context, t tool.Tool, c *tool.Companion, args, further map[string]json.RawMessage, s Scope) (spi.ToolRequest, error) {
+	s.Guards = nil // it is not the call itself
+	q := r.request(ctx, t, s)
+	q.Statement = c.Statement
+	if t.Timeout > 0 && (q.Timeout == 0 || t.Timeout < q.Timeout) {
+		q.Timeout = t.Timeout
 	}
-	return render(result), nil
+	for _, name := range c.Names {
+		i := slices.IndexFunc(t.Params, func(p tool.Parameter) bool { return p.Name == name })
+		if i < 0 {
+			v := string(further[name])
+			q.Params = append(q.Params, spi.Param{Type: "pg_catalog.jsonb", Value: &v})
+			continue
+		}
+		p, err := param(t, i, args)
+		if err != nil {
+			return q, err
+		}
+		q.Params = append(q.Params, p)
+	}
+	return q, nil
+}
+
+// param is the i-th parameter of a tool with its argument, or its default.
+func param(t tool.Tool, i int, args map[string]json.RawMessage) (spi.Param, error) {
+	v, given := args[t.Params[i].Name]
+	if !given {
+		v = t.Params[i].Default
+	}
+	value, err := bind(t.Params[i], t.Types[i], v)
+	return spi.Param{Type: t.Types[i], Value: value}, err
 }
 
 // bind is an argument as the text that PostgreSQL reads for its type; nil is NULL.

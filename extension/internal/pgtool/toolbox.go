@@ -3,9 +3,12 @@ package pgtool
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
+	"time"
 
 	"aidb/extension/internal/agent"
+	"aidb/extension/internal/approval"
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/decision"
 	"aidb/extension/internal/fault"
@@ -13,9 +16,12 @@ import (
 	"aidb/extension/internal/tool"
 )
 
-// Catalog has the definitions of tools. A name that no tool has is left out.
+// Catalog has the definitions of tools. A name that no tool has is left out. Standing and Fresh read the catalog as it is
+// now: how a tool stands for an agent ("" for none), and its definition, nil when there is none any more.
 type Catalog interface {
 	Tools(ctx context.Context, names []string) ([]tool.Tool, error)
+	Standing(ctx context.Context, agentID string, t tool.Tool) (approval.Standing, error)
+	Fresh(ctx context.Context, name string) (*tool.Tool, error)
 }
 
 // sleepTool is offered to every agent without being listed.
@@ -26,18 +32,29 @@ type Opener struct {
 	Catalog Catalog
 	Runner  *Runner
 
+	Actions   ActionStore
+	Describer Describer
+	IDs       agent.IDs
+	Random    io.Reader
+	TTL       time.Duration // aidb.confirmation_ttl
+
 	warned bool // that tools run as a superuser: once a call
 }
 
 // Open implements agent.Toolboxes. A tool that no longer exists is not offered; a call of it is answered as that of
 // any unknown tool. In a read-only run only tools that never write are offered, and none of an MCP server.
 func (o *Opener) Open(ctx context.Context, r agent.ToolboxRequest) (agent.Toolbox, error) {
-	tools, err := o.Catalog.Tools(ctx, append(r.Names[:len(r.Names):len(r.Names)], sleepTool))
+	names := append(r.Names[:len(r.Names):len(r.Names)], sleepTool)
+	if r.Catalog {
+		names = append(names, describeTool, actTool)
+	}
+	tools, err := o.Catalog.Tools(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	b := &box{opener: o, runner: o.Runner, tools: make(map[string]tool.Tool, len(tools)), scope: Scope{
-		Role: r.Role, RoleID: r.RoleID, Elevated: r.Elevated, Purpose: r.Purpose, ReadOnly: r.ReadOnly, Agent: r.Agent, Guards: r.Guards,
+	b := &box{opener: o, request: r, runner: o.Runner, tools: make(map[string]tool.Tool, len(tools)), scope: Scope{
+		Role: r.Role, RoleID: r.RoleID, Elevated: r.Elevated, Purpose: r.Purpose, ReadOnly: r.ReadOnly, Agent: r.Agent, AgentID: r.AgentID.String(),
+		Guards: r.Guards,
 	}, warn: r.Caller.Superuser && r.Role == "", caller: r.Caller.Role}
 	if !r.ReadOnly {
 		b.scope.ConversationID = r.ConversationID.String()
@@ -48,6 +65,9 @@ func (o *Opener) Open(ctx context.Context, r agent.ToolboxRequest) (agent.Toolbo
 			continue
 		}
 		b.tools[t.Name] = t
+		if r.Catalog && !t.ReadOnly && t.Name != actTool {
+			continue // known to act and describe_actions, and no function of the model's
+		}
 		b.specs = append(b.specs, agent.ToolSpec{Name: t.Name, Description: describe(t), Parameters: t.InputSchema()})
 	}
 	return b, nil
@@ -75,13 +95,14 @@ func describe(t tool.Tool) string {
 }
 
 type box struct {
-	opener *Opener
-	runner *Runner
-	tools  map[string]tool.Tool
-	specs  []agent.ToolSpec
-	scope  Scope
-	warn   bool // the caller is a superuser and the agent has no purpose
-	caller string
+	opener  *Opener
+	request agent.ToolboxRequest
+	runner  *Runner
+	tools   map[string]tool.Tool
+	specs   []agent.ToolSpec
+	scope   Scope
+	warn    bool // the caller is a superuser and the agent has no purpose
+	caller  string
 }
 
 func (b *box) Specs() []agent.ToolSpec { return b.specs }
@@ -96,14 +117,25 @@ func (b *box) Call(ctx context.Context, call conversation.ToolCall) (agent.Resul
 		b.runner.Host.Notice("warning", "tools of agent "+fault.Name(b.scope.Agent)+" run as superuser "+fault.Name(b.caller),
 			"Give the agent a purpose, or call it as a role with fewer rights.")
 	}
-	contents, err := b.runner.Run(ctx, t, call.Arguments, b.scope)
+	var result agent.Result
+	var err error
+	switch t.Name {
+	case describeTool:
+		result, err = b.describe(ctx, t, call.Arguments)
+	case actTool:
+		result, err = b.act(ctx, call.Arguments)
+	default:
+		result, err = b.one(ctx, t, call.Arguments)
+	}
 	if err == nil {
-		return agent.Result{Contents: contents}, nil
+		// should one have got into the data after all
+		result.Contents, result.Error = approval.Scrub(result.Contents), approval.Scrub(result.Error)
+		return result, nil
 	}
 	if errors.Is(err, spi.ErrGone) || ctx.Err() != nil {
 		return agent.Result{}, err
 	}
-	return agent.Result{Error: failure(err)}, nil
+	return agent.Result{Error: approval.Scrub(failure(err))}, nil
 }
 
 // Pass implements agent.Toolbox. The tool is none of the box: it has no privilege of its own to look at.
@@ -121,7 +153,7 @@ func (b *box) Pass(ctx context.Context, call conversation.ToolCall, probe bool) 
 	if errors.Is(err, spi.ErrGone) || ctx.Err() != nil {
 		return nil, err
 	}
-	return &agent.Result{Error: failure(err)}, nil
+	return &agent.Result{Error: approval.Scrub(failure(err))}, nil
 }
 
 func (b *box) names() string {

@@ -30,6 +30,7 @@ const (
 	ReqFail   uint32 = 47
 	ReqBegin  uint32 = 48
 	ReqCommit uint32 = 49
+	ReqScope  uint32 = 50
 )
 
 // Message is one message that has arrived. Body is a list of fields.

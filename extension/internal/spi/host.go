@@ -125,6 +125,8 @@ func (r *run) Tool(_ context.Context, t ToolRequest) (ToolResult, error) {
 	w.Int(t.Timeout.Milliseconds())
 	w.OrNull(t.ConversationID)
 	w.OrNull(t.Agent)
+	w.Bool(t.Fingerprint)
+	w.Bool(t.CheckOnly)
 	w.Int(int64(len(t.Params)))
 	for _, p := range t.Params {
 		w.Text(p.Type)
@@ -145,6 +147,7 @@ func (r *run) Tool(_ context.Context, t ToolRequest) (ToolResult, error) {
 	}
 	result := ToolResult{Tag: reply.Text(), ReturnsRows: reply.Bool(), Truncated: reply.Bool(), Affected: reply.Int()}
 	n := int(reply.Int())
+	result.Print = reply.Int()
 	body, _ := reply.Raw()
 	rows := seam.NewReader(body)
 	for i := 0; i < n && rows.Err() == nil; i++ {
@@ -164,6 +167,14 @@ func (r *run) LockConversation(_ context.Context, id string) error {
 	var w seam.Writer
 	w.Text(id)
 	_, err := r.ask(seam.ReqLock, &w)
+	return err
+}
+
+// Scope implements Host.
+func (r *run) Scope(_ context.Context, what string) error {
+	var w seam.Writer
+	w.Text(what)
+	_, err := r.ask(seam.ReqScope, &w)
 	return err
 }
 

@@ -57,6 +57,9 @@ type ToolRequest struct {
 	Elevated  bool   // the purpose allows a superuser role and the like
 	Function  string // regprocedure whose EXECUTE the role needs, "" for none
 
+	Fingerprint bool // Print is made of the rows
+	CheckOnly   bool // only whether the role may: the statement's privileges are looked at, and it is not run
+
 	MaxRows  int
 	MaxBytes int64
 	Timeout  time.Duration
@@ -92,9 +95,17 @@ type ToolResult struct {
 	ReturnsRows bool
 	Truncated   bool
 	Affected    int64
+	Print       int64 // tells results apart, whatever the order of their rows; also of rows that were left out
 	Rows        []string
 	Guarded     []Guarded // as the request's Guards
 }
+
+// What Host.Scope does.
+const (
+	ScopeBegin = "begin"
+	ScopeKeep  = "keep"
+	ScopeUndo  = "undo"
+)
 
 // Host is all that a run can ask of the main thread.
 type Host interface {
@@ -106,6 +117,9 @@ type Host interface {
 	// Secret reads an environment variable of the server ("env"), or checks that a file's path is allowed and
 	// returns it ("file").
 	Secret(ctx context.Context, kind, name string) (string, error)
+	// Scope begins a subtransaction around the requests that follow (ScopeBegin), and ends it: what they did stays
+	// (ScopeKeep) or not (ScopeUndo). There is at most one at a time.
+	Scope(ctx context.Context, what string) error
 	// Notice sends a NOTICE, a WARNING or a LOG line ("notice", "warning", "log").
 	Notice(level, text, hint string)
 }

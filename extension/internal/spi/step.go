@@ -57,7 +57,7 @@ func (s *Steps) Begin(context.Context) error {
 // Tool implements Host: the call is part of the step in hand. A request without a statement only asks, and leaves no
 // step open: what is permitted by it may take long.
 func (s *Steps) Tool(ctx context.Context, r ToolRequest) (ToolResult, error) {
-	asks := r.Statement == "" && !s.open
+	asks := (r.Statement == "" || r.CheckOnly) && !s.open
 	if err := s.Begin(ctx); err != nil {
 		return ToolResult{}, err
 	}
@@ -68,6 +68,14 @@ func (s *Steps) Tool(ctx context.Context, r ToolRequest) (ToolResult, error) {
 		}
 	}
 	return result, err
+}
+
+// Scope implements Host: it is a part of the step in hand.
+func (s *Steps) Scope(ctx context.Context, what string) error {
+	if err := s.Begin(ctx); err != nil {
+		return err
+	}
+	return s.Host.Scope(ctx, what)
 }
 
 // Write implements Writer. Outside a step it waits: what nobody waits for could be lost.

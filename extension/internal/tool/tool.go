@@ -6,6 +6,8 @@
 package tool
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"time"
 
@@ -49,8 +51,40 @@ type Tool struct {
 	Result    []Parameter
 	Timeout   time.Duration
 	MaxRows   int
+	// Risk is the class that the tool comes with, "" for none; governance may have set another. Preview and Undo are nil
+	// where there is none. Approver is the role of which somebody else must confirm. Version tells definitions apart.
+	Risk          string
+	Preview       *Companion
+	Undo          *Companion
+	Approver      string
+	AllowMismatch bool
+	Version       string
 	// Schema is the input schema of an MCP tool; Params is then not read.
 	Schema json.RawMessage
+}
+
+// Companion is a statement beside a tool's own: $1, $2, … stand for the parameters in Names. In an undo statement the name
+// Returned stands for the rows that the tool returned.
+type Companion struct {
+	Statement string   `json:"statement"`
+	Names     []string `json:"names"`
+}
+
+// Returned is the name of what a tool returned, in its undo statement.
+const Returned = "result"
+
+// Digest is what a person's yes is bound to: it changes with everything that decides what the tool does, whom it asks and
+// what it shows.
+func (t Tool) Digest() string {
+	definition, err := json.Marshal([]any{
+		t.Name, t.Type, t.Params, t.ReadOnly, t.Function, t.Statement, t.Types, t.Preview, t.Undo, t.Approver, t.AllowMismatch,
+		t.Schema, t.Description,
+	})
+	if err != nil { // texts and lists of texts; raw JSON comes from jsonb
+		return ""
+	}
+	sum := sha256.Sum256(definition)
+	return hex.EncodeToString(sum[:])
 }
 
 // InputSchema returns the JSON Schema of the tool's arguments: an object that admits no other members. Models get

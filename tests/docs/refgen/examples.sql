@@ -266,6 +266,53 @@ SELECT aidb.tool_params(aidb.tool_param('days', 'integer', 'how far back'));
 -- example: aidb.tool_param
 SELECT aidb.tool_param('days', 'integer', 'how far back');
 
+-- example: aidb.classify_tool
+SET ROLE gwen;
+SELECT aidb.classify_tool('forget', 'confirm');
+SELECT name, risk FROM aidb.tools WHERE name IN ('forget', 'execute_sql', 'run_sql_query') ORDER BY name;
+
+-- example: aidb.pending_actions
+RESET ROLE;
+CREATE TABLE drafts (id int PRIMARY KEY, body text);
+INSERT INTO drafts VALUES (1, 'one'), (2, 'two');
+GRANT SELECT, DELETE, INSERT ON drafts TO carol;
+SET ROLE carol;
+SELECT aidb.create_sql_tool('tidy', 'Deletes a draft.', 'DELETE FROM drafts WHERE id = ${id} RETURNING id, body',
+    aidb.tool_params(aidb.tool_param('id', 'int', 'which')), read_only => false, risk => 'confirm',
+    undo_statement => 'INSERT INTO drafts SELECT r.id, r.body FROM jsonb_to_recordset(${result}) r (id int, body text)');
+SELECT aidb.create_model('tidier', 'dummy', '{"scope": "call", "responses": [
+    {"tool_calls": [{"name": "tidy", "arguments": {"id": 1}}]}, {"response": "Shall I?"}]}');
+SELECT * FROM aidb.create_agent('tidier', 'You tidy up.', 'tidier', tools => '{tidy}');
+SELECT message FROM aidb.agent_converse('tidier', 'Throw the first one away.');
+SELECT agent, steps, preview FROM aidb.pending_actions;
+
+-- example: aidb.confirm_action
+SELECT action_id, token FROM aidb.pending_actions \gset
+SELECT * FROM aidb.confirm_action(:'action_id', :'token');
+SELECT * FROM aidb.confirm_action(:'action_id', 'a guess');
+
+-- example: aidb.undo_action
+SELECT * FROM aidb.undo_action(:'action_id');
+SELECT * FROM drafts ORDER BY id;
+
+-- example: aidb.reject_action
+SELECT message FROM aidb.agent_converse('tidier', 'Throw it away all the same.');
+SELECT aidb.reject_action(action_id) FROM aidb.pending_actions;
+
+-- example: aidb.action_history
+SELECT agent, requested_by, status, decided_by FROM aidb.action_history ORDER BY created_at;
+
+-- example: aidb.expire_actions
+SET ROLE gwen;
+SELECT aidb.expire_actions();
+
+-- example: aidb.set_confirmation_word
+SELECT aidb.set_confirmation_word('it', 'certo');
+SELECT aidb.set_confirmation_word('en', 'yeah', 'none');
+
+-- example: aidb.confirmation_words
+SELECT string_agg(word, ', ' ORDER BY word) AS yes FROM aidb.confirmation_words WHERE language = 'en' AND kind = 'yes';
+
 -- example: aidb.delete_model
 SET ROLE carol;
 SELECT * FROM aidb.delete_model('gpt');

@@ -24,6 +24,8 @@ var groups = []group{
 	{"Models", "These raise.", []string{"create_model", "validate_model", "get_model", "list_models", "delete_model", "generate_text", "generate_text_batch"}},
 	{"Tools", "Tools of one's own, `run_tool`, which runs any tool, and the functions behind those of [tools.md](tools.md). These raise.",
 		[]string{"create_sql_tool", "update_sql_tool", "delete_tool", "run_tool", "run_sql_query", "execute_sql", "catalog_list_schemas", "catalog_list_objects", "catalog_get_object_details", "catalog_list_relations", "sleep"}},
+	{"Actions", "How a person answers what an agent has proposed: see [actions.md](actions.md). These raise.",
+		[]string{"confirm_action", "reject_action", "undo_action", "expire_actions", "classify_tool", "set_confirmation_word"}},
 	{"Governance", "These raise. Roles and grants are in [roles.md](roles.md).",
 		[]string{"create_purpose", "update_purpose", "delete_purpose", "check_purpose", "check_role", "verify_decisions"}},
 	{"Who is asking", "For the policies and views of applications: these return something only while a tool call runs.",

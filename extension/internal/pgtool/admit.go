@@ -1,0 +1,77 @@
+package pgtool
+
+import (
+	"context"
+
+	"aidb/extension/internal/approval"
+	"aidb/extension/internal/fault"
+	"aidb/extension/internal/spi"
+	"aidb/extension/internal/tool"
+)
+
+// Every call passes the same checks in the same order, whoever makes it (the model directly, a step of act, a person's
+// confirmation):
+//
+//	Admit   the switch and the class; the agent is enabled and has the tool     read from the catalog now
+//	May     the role: the caller is a member, and it may use the tool           read from the catalog now
+//	        the temporal policies                                               as their sessions stand now
+//	        only then the arguments
+//	Execute the sandbox, where role and privileges are checked once more
+//
+// May is a question of its own only where arguments are wrong or where nothing is run yet; otherwise Execute asks it.
+
+// Admit reads how the tool stands now and refuses, or says whether a person must be asked. The tool it returns is the one
+// that is to be used: its definition may have changed since the run began.
+func (r *Runner) Admit(ctx context.Context, t tool.Tool, s Scope) (tool.Tool, approval.Verdict, error) {
+	if t.Name == sleepTool { // touches nothing, and is everybody's
+		return t, approval.Run, nil
+	}
+	standing, err := r.Catalog.Standing(ctx, s.AgentID, t)
+	if err != nil {
+		return t, approval.Run, err
+	}
+	standing.Agent = s.Agent
+	verdict, reason, refusal := standing.Judge(t.Name)
+	if refusal != nil {
+		return t, verdict, r.deny(t.Name, "", reason, refusal)
+	}
+	if standing.Known && standing.Version != t.Version {
+		fresh, err := r.Catalog.Fresh(ctx, t.Name)
+		if err != nil || fresh == nil {
+			return t, verdict, err
+		}
+		t = *fresh
+	}
+	return t, verdict, nil
+}
+
+// May asks whether the role may use the tool, and its policies permit it, without running it and without a look at
+// arguments. It leaves no trace when they do.
+func (r *Runner) May(ctx context.Context, t tool.Tool, s Scope) error {
+	q := r.request(ctx, t, s)
+	q.CheckOnly, q.Probe = true, true
+	switch {
+	case t.Type == tool.SQL:
+		q.Statement, q.ReadOnly = t.Statement, t.ReadOnly
+		for _, sqlType := range t.Types {
+			q.Params = append(q.Params, spi.Param{Type: sqlType})
+		}
+	case t.Name == sleepTool || t.Name == describeTool || t.Name == actTool:
+		return nil
+	case t.Name == "execute_sql" && s.Agent != "" && s.Purpose == "":
+		return r.reject(t.Name, "", needsPurpose())
+	default:
+		q.ReadOnly = t.ReadOnly
+	}
+	result, err := r.Host.Tool(ctx, q)
+	if err != nil {
+		return r.stopped(t.Name, q, err)
+	}
+	r.passed(t.Name, s, q, result)
+	return nil
+}
+
+func needsPurpose() *fault.Error {
+	return fault.New(fault.Privilege, "tool 'execute_sql' needs an agent with a purpose").
+		WithHint("Give the agent a purpose whose role may do what it is for.")
+}

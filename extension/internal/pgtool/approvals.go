@@ -1,0 +1,395 @@
+package pgtool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"aidb/extension/internal/approval"
+	"aidb/extension/internal/decision"
+	"aidb/extension/internal/fault"
+	"aidb/extension/internal/policy"
+	"aidb/extension/internal/purpose"
+	"aidb/extension/internal/spi"
+	"aidb/extension/internal/tool"
+)
+
+// ActionStore keeps actions. What it reads of one is locked until the transaction ends, so that of two who decide at once
+// the second sees what the first did.
+type ActionStore interface {
+	SaveAction(ctx context.Context, a *approval.Action, decisionID uuid.UUID) error
+	// Action returns nil when there is none; approves says that the role is a member of each of its approvers.
+	Action(ctx context.Context, id uuid.UUID, role string) (a *approval.Action, approves bool, err error)
+	// OpenActions are those of a conversation that wait or that the model has not been told the end of, oldest first.
+	OpenActions(ctx context.Context, root uuid.UUID) ([]*approval.Action, error)
+	// OverdueActions are some of those that wait although their time is over.
+	OverdueActions(ctx context.Context, limit int) ([]*approval.Action, error)
+	// Decide writes the status and outcomes of an action that was decided, its event, and takes its token away.
+	Decide(ctx context.Context, a *approval.Action, e approval.Event, by approval.Person, decisionID uuid.UUID) error
+	// Told marks actions of which the model is told.
+	Told(ctx context.Context, ids []uuid.UUID) error
+	// Acting is the purpose that an action's tools ran under, as it is now; held says that its agent still has it.
+	Acting(ctx context.Context, a *approval.Action) (state *purpose.State, held bool, err error)
+	// PolicyDigest changes with every policy that counts for an action, and with which those are.
+	PolicyDigest(ctx context.Context, a *approval.Action) (string, error)
+	Words(ctx context.Context) ([]approval.Word, error)
+}
+
+// Approvals is what a person does with the actions that wait for them.
+type Approvals struct {
+	Store  ActionStore
+	Runner *Runner
+	Person approval.Person
+}
+
+// Confirm says yes to an action and runs it.
+func (p *Approvals) Confirm(ctx context.Context, id uuid.UUID, token string) ([]approval.Outcome, error) {
+	a, approves, err := p.Store.Action(ctx, id, p.Person.Role)
+	if err != nil {
+		return nil, err
+	}
+	if err := approval.MayConfirm(a, p.Person, approves, token, p.Runner.now()); err != nil {
+		return nil, err
+	}
+	defer p.enter(a)()
+	if err := p.confirm(ctx, a); err != nil {
+		return nil, err
+	}
+	return a.Outcomes, nil
+}
+
+// enter makes the decisions that follow those of an action, until what it returns is called. They are of no task: that one
+// has ended.
+func (p *Approvals) enter(a *approval.Action) (leave func()) {
+	trail := p.Runner.Decisions
+	leave = trail.Enter(a.Agent)
+	trail.Base.Purpose, trail.Base.ConversationID = a.Purpose, a.Conversation.String()
+	return leave
+}
+
+func (p *Approvals) confirm(ctx context.Context, a *approval.Action) error {
+	changed := false
+	var done []approval.Outcome
+	for i, s := range a.Steps {
+		o, void, err := p.step(ctx, a, s, a.Proofs[i], a.Previews[i])
+		if err != nil {
+			return err
+		}
+		done, changed = append(done, o), changed || void
+		if o.Status != approval.StepSuccess {
+			break
+		}
+	}
+	a.Status = approval.Ended(len(a.Steps), done, changed && len(done) == 1)
+	a.Outcomes = approval.Rest(a.Steps, done)
+	reason := ""
+	if a.Status == approval.Void {
+		reason = decision.ActionVoid
+	}
+	return p.decided(ctx, a, approval.WasConfirmed, reason)
+}
+
+// decided records a decision about an action, and writes it.
+func (p *Approvals) decided(ctx context.Context, a *approval.Action, e approval.Event, reason string) error {
+	d := decision.Record{At: p.Runner.now(), Tool: toolNames(a), Point: decision.Approval, Status: decision.Allowed, Object: about(a, e)}
+	if reason != "" {
+		d.Status, d.Reason = decision.Denied, reason
+	}
+	return p.Store.Decide(ctx, a, e, p.Person, p.Runner.Decisions.Add(d))
+}
+
+// step checks a step from the start, from the catalog as it is now and for whoever confirms, and runs it. void: its tool is
+// not what the preview was made with.
+func (p *Approvals) step(ctx context.Context, a *approval.Action, s approval.Step, proof approval.Proof, shown approval.Preview) (approval.Outcome, bool, error) {
+	o := approval.Outcome{Step: s.N, Tool: s.Tool, Status: approval.StepDenied}
+	t, scope, err := p.admit(ctx, a, s)
+	if err == nil {
+		err = p.Runner.May(ctx, t, scope)
+	}
+	if err != nil {
+		return p.stopped(ctx, o, err)
+	}
+	policies, err := p.Store.PolicyDigest(ctx, a)
+	if err != nil {
+		return o, false, err
+	}
+	if approval.Bound(t.Digest(), policies) != proof.Digest {
+		o.Error = "the tool or a policy has changed since the preview: nothing was run; ask the agent again"
+		return o, true, nil
+	}
+	args, err := tool.CheckArguments(t, string(s.Args))
+	if err != nil {
+		return p.stopped(ctx, o, err)
+	}
+	host := p.Runner.Host
+	if err := host.Scope(ctx, spi.ScopeBegin); err != nil {
+		return o, false, err
+	}
+	result, differs, err := p.perform(ctx, t, args, string(s.Args), scope, proof, shown)
+	end := spi.ScopeKeep
+	if err != nil || differs {
+		end = spi.ScopeUndo
+	}
+	if e := host.Scope(ctx, end); e != nil {
+		return o, false, e
+	}
+	if err != nil {
+		return p.stopped(ctx, o, err)
+	}
+	o.Status, o.Result = approval.StepSuccess, result
+	if differs {
+		o.Status, o.Error = approval.StepError, "what it would do now is not what the preview showed: it was not done; ask the agent again"
+	}
+	return o, false, nil
+}
+
+// admit finds the tool of a step and the scope that it runs in, and asks what is asked of the tool and the agent.
+func (p *Approvals) admit(ctx context.Context, a *approval.Action, s approval.Step) (tool.Tool, Scope, error) {
+	scope := Scope{Agent: a.Agent, AgentID: a.AgentID.String(), ConversationID: a.Conversation.String()}
+	fresh, err := p.Runner.Catalog.Fresh(ctx, s.Tool)
+	if err != nil {
+		return tool.Tool{}, scope, err
+	}
+	if fresh == nil {
+		return tool.Tool{}, scope, p.Runner.deny(s.Tool, "", approval.ToolNotAssigned, fault.New(fault.NotFound, "tool %s does not exist any more", fault.Name(s.Tool)))
+	}
+	t, _, err := p.Runner.Admit(ctx, *fresh, scope)
+	if err != nil {
+		return t, scope, err
+	}
+	state, held, err := p.Store.Acting(ctx, a)
+	if err != nil {
+		return t, scope, err
+	}
+	if !held {
+		return t, scope, p.Runner.deny(s.Tool, "", decision.PurposeRefused,
+			fault.New(fault.Privilege, "agent %s does not have the purpose any more that the action was proposed under", fault.Name(a.Agent)))
+	}
+	acting, refusal := purpose.Resolve(state)
+	if refusal != nil {
+		var e *fault.Error
+		if !errors.As(refusal, &e) {
+			return t, scope, refusal
+		}
+		return t, scope, p.Runner.deny(s.Tool, "", decision.PurposeRefused, e)
+	}
+	scope.Role, scope.RoleID, scope.Elevated, scope.Purpose = acting.Role, acting.RoleID, acting.Elevated, acting.Purpose
+	for _, m := range a.Machines {
+		scope.Guards = append(scope.Guards, &policy.Machine{Conversation: m.Conversation, Policy: m.Policy})
+	}
+	return t, scope.of(t, string(s.Args)), nil
+}
+
+// stopped is the outcome of a step that an error stopped, unless the error is the engine's.
+func (p *Approvals) stopped(ctx context.Context, o approval.Outcome, err error) (approval.Outcome, bool, error) {
+	if errors.Is(err, spi.ErrGone) || ctx.Err() != nil {
+		return o, false, err
+	}
+	var refused *Refused
+	if errors.As(err, &refused) {
+		o.Status, o.Error = approval.StepDenied, "no longer permitted: "+failure(err)
+		return o, false, nil
+	}
+	o.Status, o.Error = approval.StepError, failure(err)
+	return o, false, nil
+}
+
+// perform runs a step and compares it with what was shown. result is the tool's, or both when they differ.
+func (p *Approvals) perform(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, arguments string, s Scope, proof approval.Proof,
+	shown approval.Preview,
+) (result json.RawMessage, differs bool, err error) {
+	if proof.Kind == approval.PreviewArguments {
+		contents, err := p.Runner.Execute(ctx, t, arguments, s)
+		return jsonOf(contents), false, err
+	}
+	now, seen, err := p.Runner.trial(ctx, t, args, s)
+	if err != nil {
+		return nil, false, err
+	}
+	if !t.AllowMismatch && !proof.Matches(seen) {
+		return json.RawMessage(asJSON(map[string]any{"preview": shown, "execution": json.RawMessage(render(now))})), true, nil
+	}
+	if proof.Kind == approval.PreviewStatement { // that only was the preview
+		if now, err = p.Runner.perform(ctx, t, args, s, false); err != nil {
+			return nil, false, err
+		}
+	}
+	return json.RawMessage(render(now)), false, nil
+}
+
+// Reject says no to an action.
+func (p *Approvals) Reject(ctx context.Context, id uuid.UUID) error {
+	a, approves, err := p.Store.Action(ctx, id, p.Person.Role)
+	if err != nil {
+		return err
+	}
+	if err := approval.MayReject(a, p.Person, approves, p.Runner.now()); err != nil {
+		return err
+	}
+	defer p.enter(a)()
+	a.Status = approval.Rejected
+	return p.decided(ctx, a, approval.WasRejected, decision.ActionRejected)
+}
+
+// Undo takes back what a confirmed action did: all of it, or nothing.
+func (p *Approvals) Undo(ctx context.Context, id uuid.UUID) ([]approval.Outcome, error) {
+	a, _, err := p.Store.Action(ctx, id, p.Person.Role)
+	if err != nil {
+		return nil, err
+	}
+	if err := approval.MayUndo(a, p.Person); err != nil {
+		return nil, err
+	}
+	defer p.enter(a)()
+	done := slices.DeleteFunc(slices.Clone(a.Outcomes), func(o approval.Outcome) bool { return o.Status != approval.StepSuccess })
+	slices.Reverse(done)
+	for _, o := range done {
+		t, err := p.Runner.Catalog.Fresh(ctx, o.Tool)
+		switch {
+		case err != nil:
+			return nil, err
+		case t == nil || !strings.HasPrefix(a.Proofs[o.Step-1].Digest, approval.Bound(t.Digest(), "")):
+			return nil, fault.New(fault.WrongState, "tool %s has changed since the action ran: it cannot be undone", fault.Name(o.Tool))
+		case t.Undo == nil && !t.ReadOnly:
+			return nil, fault.New(fault.WrongState, "tool %s has no undo statement", fault.Name(o.Tool))
+		}
+	}
+	if err := p.Runner.Host.Scope(ctx, spi.ScopeBegin); err != nil {
+		return nil, err
+	}
+	var undone []approval.Outcome
+	failed := false
+	for _, o := range done {
+		u, err := p.undo(ctx, a, a.Steps[o.Step-1], o)
+		if err != nil {
+			return nil, err
+		}
+		undone = append(undone, u)
+		if failed = u.Status != approval.StepSuccess; failed {
+			break
+		}
+	}
+	if failed {
+		for i := range undone[:len(undone)-1] {
+			undone[i] = approval.Outcome{Step: undone[i].Step, Tool: undone[i].Tool, Status: approval.StepCanceled, Error: "taken back: the undo of another step failed"}
+		}
+		return undone, p.Runner.Host.Scope(ctx, spi.ScopeUndo)
+	}
+	if err := p.Runner.Host.Scope(ctx, spi.ScopeKeep); err != nil {
+		return nil, err
+	}
+	a.Status, a.Outcomes = approval.Undone, undone
+	return undone, p.decided(ctx, a, approval.WasUndone, "")
+}
+
+func (p *Approvals) undo(ctx context.Context, a *approval.Action, s approval.Step, was approval.Outcome) (approval.Outcome, error) {
+	o := approval.Outcome{Step: s.N, Tool: s.Tool}
+	t, scope, err := p.admit(ctx, a, s)
+	scope.Guards = nil // to take something back is no step of the machine
+	if err == nil {
+		err = p.Runner.May(ctx, t, scope)
+	}
+	if err == nil && t.Undo == nil { // it only read
+		o.Status = approval.StepSuccess
+		return o, nil
+	}
+	var args map[string]json.RawMessage
+	if err == nil {
+		args, err = tool.CheckArguments(t, string(s.Args))
+	}
+	var q spi.ToolRequest
+	if err == nil {
+		q, err = p.Runner.companion(ctx, t, t.Undo, args, map[string]json.RawMessage{tool.Returned: was.Result}, scope)
+	}
+	var result spi.ToolResult
+	if err == nil {
+		result, err = p.Runner.exec(ctx, t.Name, scope, q)
+	}
+	if err != nil {
+		o, _, err = p.stopped(ctx, o, err)
+		return o, err
+	}
+	o.Status, o.Result = approval.StepSuccess, json.RawMessage(render(result))
+	return o, nil
+}
+
+// maxExpired is how many actions one call lets expire.
+const maxExpired = 1000
+
+// Expire writes down that actions have expired, whoever they waited for.
+func (p *Approvals) Expire(ctx context.Context) (int, error) {
+	due, err := p.Store.OverdueActions(ctx, maxExpired)
+	if err != nil {
+		return 0, err
+	}
+	for _, a := range due {
+		if err := p.expire(ctx, a); err != nil {
+			return 0, err
+		}
+	}
+	return len(due), nil
+}
+
+func (p *Approvals) expire(ctx context.Context, a *approval.Action) error {
+	defer p.enter(a)()
+	a.Status = approval.Expired
+	return p.decided(ctx, a, approval.WasExpired, decision.ActionExpired)
+}
+
+// Reply implements agent.Actions: the next prompt of a conversation in which actions wait.
+func (p *Approvals) Reply(ctx context.Context, conversation uuid.UUID, prompt string, confirms bool) (string, error) {
+	open, err := p.Store.OpenActions(ctx, conversation)
+	if err != nil || len(open) == 0 {
+		return "", err
+	}
+	yes := false
+	if confirms {
+		words, err := p.Store.Words(ctx)
+		if err != nil {
+			return "", err
+		}
+		yes = approval.Affirms(prompt, words)
+	}
+	now := p.Runner.now()
+	var notes []string
+	var told []uuid.UUID
+	for _, a := range open {
+		if a.Status == approval.Pending {
+			if err := p.answer(ctx, a, now, confirms, &yes); err != nil {
+				return "", err
+			}
+		}
+		if a.Status != approval.Pending {
+			notes, told = append(notes, approval.Note(a)), append(told, a.ID)
+		}
+	}
+	if len(told) == 0 {
+		return "", nil
+	}
+	return strings.Join(notes, "\n"), p.Store.Told(ctx, told)
+}
+
+// answer decides one action that waits. A yes that stopped half way does not reach those behind it.
+func (p *Approvals) answer(ctx context.Context, a *approval.Action, now time.Time, confirms bool, yes *bool) error {
+	switch {
+	case !now.Before(a.ExpiresAt):
+		return p.expire(ctx, a)
+	case !confirms || len(a.Approvers) > 0:
+		return nil // it is answered elsewhere, perhaps by somebody else
+	}
+	defer p.enter(a)()
+	if !*yes || approval.MayConfirm(a, p.Person, false, a.Token, now) != nil {
+		a.Status = approval.Rejected
+		return p.decided(ctx, a, approval.WasRejected, decision.ActionRejected)
+	}
+	if err := p.confirm(ctx, a); err != nil {
+		return err
+	}
+	*yes = a.Status == approval.Done
+	return nil
+}
