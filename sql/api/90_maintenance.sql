@@ -29,9 +29,13 @@ BEGIN
         RETURNING l.id
     )
     SELECT count(*) INTO more FROM old;
+    IF more = 0 THEN
+        -- what quotas no longer look at: they are for a day
+        DELETE FROM aidb_internal.quota_usage u WHERE u.at < least(border, now() - interval '2 days');
+    END IF;
     RETURN more;
 END
 $$;
 COMMENT ON FUNCTION aidb_internal.prune_log(integer, integer) IS
-    'Deletes up to batch tasks older than so many days, with their log rows; then up to batch log rows that belong to no task. Returns how many went. Decisions are not touched. Called by the maintenance worker.';
+    'Deletes up to batch tasks older than so many days, with their log rows; then up to batch log rows that belong to no task, and then what was noted for quotas. Returns how many tasks or log rows went. Decisions are not touched. Called by the maintenance worker.';
 REVOKE ALL ON FUNCTION aidb_internal.prune_log(integer, integer) FROM PUBLIC;
