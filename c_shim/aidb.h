@@ -105,6 +105,11 @@ extern void aidb_show_notice(AidbReader *r);
 struct pg_uuid_t;
 extern bool aidb_lock_conversation(const struct pg_uuid_t *id, bool dont_wait);
 
+/* --- limits.c: limits of a model, shared by all processes ------------------- */
+extern void aidb_limits_preload(void);
+extern bool aidb_limits_message(AidbBridge *b, const AidbMsg *m);	/* of a living run; false: no such message */
+extern void aidb_limits_end(uint64 run);	/* of a run that is over; 0: of all */
+
 /* --- sandbox.c: the only code that changes the user id --------------------- */
 typedef struct AidbOwnerScope
 {

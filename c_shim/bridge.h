@@ -55,7 +55,7 @@ typedef enum AidbMsgKind
 	/* main thread -> Go: replies */
 	AIDB_REP_ROWS = 20,			/* answer to QUERY */
 	AIDB_REP_TOOL,				/* answer to TOOL */
-	AIDB_REP_OK,				/* answer to LOCK, SECRET and SCOPE: the fields asked for */
+	AIDB_REP_OK,				/* answer to LOCK, SECRET, SCOPE, ADMIT: the fields asked for */
 	AIDB_REP_ERROR,				/* sqlstate, message, detail, hint, reason */
 
 	/* Go -> main thread */
@@ -71,8 +71,12 @@ typedef enum AidbMsgKind
 	AIDB_REQ_BEGIN,				/* no fields; a step of a background task begins: what the run
 								 * asks for from now on is one transaction; no reply */
 	AIDB_REQ_COMMIT,			/* no fields; it ends: OK, or an error and nothing was done */
-	AIDB_REQ_SCOPE				/* begin, keep or undo: a subtransaction around the requests
+	AIDB_REQ_SCOPE,				/* begin, keep or undo: a subtransaction around the requests
 								 * between; at most one at a time */
+	AIDB_REQ_ADMIT = 60,		/* key, concurrent, requests, tokens, tokens of this one: may a
+								 * model's request be sent? OK: ms to wait (0: yes), why */
+	AIDB_REQ_LEAVE,				/* key, tokens as admitted, tokens used: it is over; no reply */
+	AIDB_REQ_PAUSE				/* key, ms: nobody is to be admitted so long; no reply */
 } AidbMsgKind;
 
 typedef struct AidbMsg

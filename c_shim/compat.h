@@ -100,6 +100,27 @@
 #define AIDB_GUC_TABLE(table, count) ((table) = get_guc_variables(), (count) = GetNumConfigOptions())
 #endif
 
+/* Reserves room in shared memory, while the library is being preloaded. */
+#if PG_VERSION_NUM >= 150000
+#define AIDB_REQUEST_SHMEM(function) \
+	do { \
+		aidb_next_shmem_request = shmem_request_hook; \
+		shmem_request_hook = aidb_shmem_request_ ## function; \
+	} while (0)
+#define AIDB_SHMEM_REQUEST(function) \
+	static shmem_request_hook_type aidb_next_shmem_request = NULL; \
+	static void \
+	aidb_shmem_request_ ## function(void) \
+	{ \
+		if (aidb_next_shmem_request) \
+			aidb_next_shmem_request(); \
+		function(); \
+	}
+#else
+#define AIDB_REQUEST_SHMEM(function) function()
+#define AIDB_SHMEM_REQUEST(function)
+#endif
+
 #if PG_VERSION_NUM >= 150000
 #define AIDB_RESERVE_GUC_PREFIX() MarkGUCPrefixReserved("aidb")
 #else

@@ -311,7 +311,8 @@ handle_message(AidbBridge *b, AidbMsg *m, AidbResult *result)
 			aidb_show_notice(&r);
 			return false;
 		default:
-			serve_request(b, m);
+			if (!aidb_limits_message(b, m))
+				serve_request(b, m);
 			return false;
 	}
 }
@@ -403,6 +404,7 @@ aidb_serve(const char *function, int nargs, char **args, Oid owner, AidbResult *
 	{
 		AidbMsg    *m = aidb_msg_new(AIDB_CMD_CANCEL, run.id, 0, sizeof(int32));
 
+		aidb_limits_end(run.id);
 		run.id = 0;
 		if (m)
 		{
@@ -412,5 +414,6 @@ aidb_serve(const char *function, int nargs, char **args, Oid owner, AidbResult *
 		aidb_leave_open_scope(outer);
 	}
 	PG_END_TRY();
+	aidb_limits_end(run.id);
 	run.id = 0;
 }

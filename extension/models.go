@@ -35,6 +35,14 @@ type models struct {
 
 // Open implements agent.Models. That a run may send to a model is one decision, made here and not at each request.
 func (m *models) Open(ctx context.Context, ref agent.ModelRef) (agent.Model, error) {
+	opened, err := m.openRecorded(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return m.withFallback(ctx, ref, opened)
+}
+
+func (m *models) openRecorded(ctx context.Context, ref agent.ModelRef) (agent.Model, error) {
 	opened, err := m.open(ctx, ref)
 	if err == nil && ref.Metered {
 		meter, err := m.meter(ctx)
@@ -55,20 +63,26 @@ func (m *models) Open(ctx context.Context, ref agent.ModelRef) (agent.Model, err
 }
 
 func (m *models) open(ctx context.Context, ref agent.ModelRef) (agent.Model, error) {
+	var open func(agent.ModelRef, wire.Credentials, wire.Gate) (agent.Model, error)
 	switch ref.Provider {
 	case "dummy":
 		return m.scripts.Open(ref)
 	case "openai_completions", "completions": // an older name of it
-		credentials, err := m.credentials(ctx, ref)
-		if err != nil {
-			return nil, err
-		}
-		return m.wiring.openai.Open(ref, credentials, nil)
-	}
-	if ref.Provider == "replay" {
+		open = m.wiring.openai.Open
+	case "openai_responses":
+		open = m.wiring.responses.Open
+	case "anthropic_messages":
+		open = m.wiring.anthropic.Open
+	case "replay":
 		return m.replay(ctx, ref)
+	default:
+		return nil, fault.New(fault.Unsupported, "Model provider with name %q not found", ref.Provider)
 	}
-	return nil, fault.New(fault.Unsupported, "Model provider with name %q not found", ref.Provider)
+	credentials, err := m.credentials(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return open(ref, credentials, gate{m.host})
 }
 
 // replay opens a recording, which only its owner may replay: its replies are what was said in it.

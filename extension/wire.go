@@ -11,8 +11,10 @@ import (
 	"aidb/extension/internal/decision"
 	"aidb/extension/internal/egress"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/model/anthropic"
 	"aidb/extension/internal/model/dummy"
 	"aidb/extension/internal/model/openai"
+	"aidb/extension/internal/model/responses"
 	"aidb/extension/internal/pgstore"
 	"aidb/extension/internal/pgtool"
 	"aidb/extension/internal/purpose"
@@ -27,6 +29,8 @@ type wiring struct {
 	group     safego.Group
 	transport *wire.Transport
 	openai    *openai.Provider
+	responses *responses.Provider
+	anthropic *anthropic.Provider
 	dummy     *dummy.Provider
 
 	natives pgstore.Natives
@@ -48,7 +52,9 @@ type wiring struct {
 
 func newWiring() *wiring {
 	t := wire.NewTransport(wire.Options{})
-	return &wiring{transport: t, openai: openai.NewProvider(t), dummy: dummy.NewProvider()}
+	return &wiring{
+		transport: t, openai: openai.NewProvider(t), responses: responses.NewProvider(t), anthropic: anthropic.NewProvider(t), dummy: dummy.NewProvider(),
+	}
 }
 
 // functions are the SQL functions that are implemented in Go (LANGUAGE c, symbol aidb_go_call), by name.
@@ -400,16 +406,6 @@ func (w *wiring) probeModel(ctx context.Context, host spi.Host, s spi.Start) (in
 	capability := "language"
 	return 1, [][]*string{{&capability}}, nil
 }
-
-// tracer speaks to the session.
-type tracer struct {
-	host   spi.Host
-	redact func(string) string
-}
-
-// Notice sends a debug line, which is without secrets already: it is cut, and what is cut is hard to tell.
-func (t tracer) Notice(text string)        { t.host.Notice("notice", text, "") }
-func (t tracer) Warning(text, hint string) { t.host.Notice("warning", t.redact(text), hint) }
 
 func arg(s spi.Start, i int) *string {
 	if i < len(s.Args) {

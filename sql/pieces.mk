@@ -51,6 +51,7 @@ SQL_API = \
     sql/api/54_forks.sql \
     sql/api/55_redactions.sql \
     sql/api/56_quotas.sql \
+    sql/api/56_provider_configs.sql \
     sql/api/60_runs.sql \
     sql/api/61_checks.sql \
     sql/api/62_tool_allowed.sql \

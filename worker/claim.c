@@ -51,6 +51,7 @@ aidb_forget_task(AidbTask *t)
 {
 	uint64		run = t->run;
 
+	aidb_limits_end(run);
 	aidb_ring(aidb_bell_of(t->id.data));
 	MemoryContextDelete(t->context);
 	(void) hash_search(aidb_tasks, &run, HASH_REMOVE, NULL);
@@ -66,6 +67,7 @@ aidb_stop_run(AidbBridge *b, AidbTask *t)
 	aidb_fields_begin(&none);
 	aidb_send_command(b, AIDB_CMD_CANCEL, t->run, &none);
 	pfree(none.data);
+	aidb_limits_end(t->run);
 }
 
 /* --- transactions -------------------------------------------------------------- */

@@ -249,7 +249,8 @@ serve_step(AidbBridge *b, AidbTask *t)
 				case AIDB_REQ_RESULT:
 					elog(ERROR, "run of task %s ended within a step", t->id_text);
 				default:
-					aidb_push(b, &b->replies, b->to_go, aidb_serve_request(m));
+					if (!aidb_limits_message(b, m))
+						aidb_push(b, &b->replies, b->to_go, aidb_serve_request(m));
 			}
 			if (!over)
 			{
@@ -296,9 +297,9 @@ handle(AidbBridge *b, AidbMsg *m)
 	AidbTask   *t = aidb_find_task(m->run);
 	AidbReader	r;
 
-	if (t == NULL)
+	if (t == NULL || aidb_limits_message(b, m))
 	{
-		free(m);				/* of a run that is gone */
+		free(m);				/* of a run that is gone, or done with */
 		return false;
 	}
 	if (can_share(m))

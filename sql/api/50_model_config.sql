@@ -108,7 +108,7 @@ LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
     PERFORM aidb_internal.check_keys('config', config, '{
-        "model": "string", "url": "string", "max_concurrent_requests": "count", "max_tokens": "any",
+        "model": "string", "url": "string", "max_tokens": "any", "stream": "boolean",
         "is_hcp_model": "boolean", "system_prompt": "string", "temperature": "number", "top_p": "number",
         "seed": "integer", "thinking": "boolean", "extra_args": "object", "tls_config": "object"}');
     IF aidb_internal.is_blank(config ->> 'model') THEN
@@ -258,9 +258,15 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM aidb_internal.check_model_facts(config);
+    PERFORM aidb_internal.check_limits(config);
     config := config - '{context_size,price}'::text[];
+    IF provider NOT IN ('dummy', 'replay') THEN
+        config := config - '{max_concurrent_requests,requests_per_minute,tokens_per_minute,fallback}'::text[];
+    END IF;
     CASE (SELECT p.canonical FROM aidb_internal.providers p WHERE p.name = check_model_config.provider)
         WHEN 'openai_completions' THEN PERFORM aidb_internal.check_openai_config(config);
+        WHEN 'openai_responses' THEN PERFORM aidb_internal.check_hosted_config(config, 'max_output_tokens');
+        WHEN 'anthropic_messages' THEN PERFORM aidb_internal.check_hosted_config(config, 'max_tokens');
         WHEN 'dummy' THEN PERFORM aidb_internal.check_dummy_config(config);
         WHEN 'replay' THEN PERFORM aidb_internal.check_replay_config(config);
     END CASE;

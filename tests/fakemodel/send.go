@@ -95,6 +95,12 @@ func (r Reply) payload(request Request) (body []byte, contentType string) {
 	case r.Body != nil:
 		return r.Body, "application/json"
 	}
+	switch {
+	case strings.HasSuffix(request.Path, "/messages"):
+		return r.message(request), "application/json"
+	case strings.HasSuffix(request.Path, "/responses"):
+		return r.response(request), "application/json"
+	}
 	return r.completion(request), "application/json"
 }
 
@@ -112,11 +118,7 @@ func (r Reply) completion(request Request) []byte {
 	if len(r.ToolCalls) > 0 {
 		calls := make([]map[string]any, len(r.ToolCalls))
 		for i, c := range r.ToolCalls {
-			id := c.ID
-			if id == "" {
-				id = fmt.Sprintf("call_%d_%d", request.Number, i+1)
-			}
-			calls[i] = map[string]any{"id": id, "type": "function",
+			calls[i] = map[string]any{"id": r.callID(i, request), "type": "function",
 				"function": map[string]any{"name": c.Name, "arguments": argumentText(c.Arguments)}}
 		}
 		message["tool_calls"] = calls
@@ -127,13 +129,7 @@ func (r Reply) completion(request Request) []byte {
 	if finish == "" {
 		finish = "stop"
 	}
-	in, out := r.Input, r.Output
-	if in == 0 {
-		in = len(request.Body)/4 + 1
-	}
-	if out == 0 {
-		out = len(text)/4 + 8*len(r.ToolCalls) + 1
-	}
+	in, out := r.counts(request, text)
 	return mustJSON(map[string]any{
 		"id": fmt.Sprintf("chatcmpl-%d", request.Number), "object": "chat.completion", "created": time.Now().Unix(), "model": request.Model,
 		"choices": []any{map[string]any{"index": 0, "message": message, "logprobs": nil, "finish_reason": finish}},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -164,12 +165,15 @@ func (s *Server) update(change func()) {
 	s.changed = make(chan struct{})
 }
 
-// ServeHTTP is the two endpoints.
+// paths are those of the APIs that it speaks.
+var paths = []string{"/chat/completions", "/messages", "/responses"}
+
+// ServeHTTP is the endpoints.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/models"):
 		writeJSON(w, 200, mustJSON(map[string]any{"object": "list", "data": s.models()}))
-	case strings.HasSuffix(r.URL.Path, "/chat/completions") && r.Method == http.MethodPost:
+	case r.Method == http.MethodPost && slices.ContainsFunc(paths, func(p string) bool { return strings.HasSuffix(r.URL.Path, p) }):
 		s.chat(w, r)
 	default:
 		writeJSON(w, 404, mustJSON(map[string]any{"error": map[string]any{"message": "no such path: " + r.URL.Path}}))

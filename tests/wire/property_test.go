@@ -91,12 +91,35 @@ var wellFormed = map[string][]string{
 		`data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"order_total","arguments":"{\"order_id\":<n>}"}}]}}]}` + "\n\n" + `data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}` + "\n\ndata: [DONE]\n\n",
 		`{"error":{"message":"Rate limit reached, try again in 1ms","type":"rate_limit_error","param":null,"code":"rate_limit_exceeded"}}`,
 	},
+	"anthropic_messages": {
+		`{"id":"x","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn","usage":{"input_tokens":5,"output_tokens":2}}`,
+		`{"content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"tool_use","id":"a","name":"order_total","input":{"order_id":<n>}}],"stop_reason":"tool_use"}`,
+		`{"content":[{"type":"text","text":"so"},{"type":"tool_use","id":"a","name":"save_note","input":{"text":"w<n>"}},{"type":"tool_use","id":"b","name":"order_total","input":{"order_id":<n>}}],"stop_reason":"tool_use"}`,
+		"event: message_start\ndata: " + `{"type":"message_start","message":{"content":[],"usage":{"input_tokens":1}}}` +
+			"\n\nevent: content_block_start\ndata: " + `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` +
+			"\n\nevent: content_block_delta\ndata: " + `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Done."}}` +
+			"\n\nevent: message_stop\ndata: " + `{"type":"message_stop"}` + "\n\n",
+		"event: content_block_start\ndata: " + `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"order_total","input":{}}}` +
+			"\n\nevent: content_block_delta\ndata: " + `{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"order_id\":<n>}"}}` +
+			"\n\nevent: message_delta\ndata: " + `{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":3}}` + "\n\n",
+		`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
+	},
+	"openai_responses": {
+		`{"id":"x","status":"completed","model":"m","output":[{"type":"message","content":[{"type":"output_text","text":"Done."}]}],"usage":{"input_tokens":5,"output_tokens":2}}`,
+		`{"status":"completed","output":[{"type":"reasoning","id":"r","encrypted_content":"e"},{"type":"function_call","call_id":"a","name":"order_total","arguments":"{\"order_id\":<n>}"}]}`,
+		`{"output":[{"type":"function_call","call_id":"a","name":"save_note","arguments":"{\"text\":\"w<n>\"}"},{"type":"function_call","call_id":"b","name":"order_total","arguments":"{\"order_id\":<n>}"}]}`,
+		"event: response.output_text.delta\ndata: " + `{"type":"response.output_text.delta","delta":"Do"}` + "\n\nevent: response.completed\ndata: " +
+			`{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Done."}]}]}}` + "\n\n",
+		"event: response.output_item.done\ndata: " + `{"type":"response.output_item.done","item":{"type":"function_call","call_id":"a","name":"order_total","arguments":"{\"order_id\":<n>}"}}` +
+			"\n\nevent: response.completed\ndata: " + `{"type":"response.completed","response":{"status":"completed","output":[]}}` + "\n\n",
+		`{"error":{"message":"slow down, try again in 1ms","code":"rate_limit_exceeded"}}`,
+	},
 }
 
 // TestAnyReply_IsAnAnswerOrAClearError sends what no server should. AIDB_WIRE_RUNS sets how often, AIDB_WIRE_SEED repeats
 // one failure.
 func TestAnyReply_IsAnAnswerOrAClearError(t *testing.T) {
-	runs := number("AIDB_WIRE_RUNS", 250)
+	runs := number("AIDB_WIRE_RUNS", 120)
 	for provider := range wellFormed {
 		t.Run(provider, func(t *testing.T) {
 			first := rand.Uint64()
@@ -204,6 +227,9 @@ func given(c call, body string) error {
 			text = string(b)
 		}
 		for _, w := range words.FindAllString(text, -1) {
+			if w[0] > '9' && strings.Contains(body, w) {
+				continue
+			}
 			if ok, _ := regexp.MatchString(`(^|[^0-9])`+regexp.QuoteMeta(w)+`([^0-9]|$)`, body); !ok {
 				return fmt.Errorf("%q was not sent", w)
 			}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,6 +23,7 @@ type scenario struct {
 	config   map[string]any    // more of the model's config
 	settings map[string]string // of the server
 	before   []fakemodel.Reply // a first call of the same conversation
+	provider string            // openai_completions when empty
 
 	answer   string   // the answer contains it
 	failure  string   // the error contains it, whatever its case
@@ -216,12 +218,22 @@ var scenarios = map[string]map[string]scenario{
 
 func list(replies ...fakemodel.Reply) []fakemodel.Reply { return replies }
 
-func TestScenarios(t *testing.T) {
+// tools registers those of the scenarios for a test.
+func tools(t *testing.T) {
 	conn := caller(t, nil).Conn
-	order := json.RawMessage(`{"properties":{"order_id":{"type":"integer"}},"required":["order_id"]}`)
-	sqlTool(t, conn, "order_total", "The total of an order.", order, "SELECT '41.50' AS total WHERE true<used>")
+	sqlTool(t, conn, "order_total", "The total of an order.", json.RawMessage(`{"properties":{"order_id":{"type":"integer"}},"required":["order_id"]}`), "SELECT '41.50' AS total WHERE true<used>")
 	sqlTool(t, conn, "count_orders", "How many orders there are.", json.RawMessage(`{}`), "SELECT 120 AS count WHERE true<used>")
 	sqlTool(t, conn, "save_note", "Keeps a text.", json.RawMessage(`{"properties":{"text":{"type":"string"}},"required":["text"]}`), "SELECT 'saved' AS note WHERE true<used>")
+	t.Cleanup(func() {
+		for _, name := range []string{"order_total", "count_orders", "save_note"} {
+			_, err := conn.Exec(context.Background(), "SELECT aidb.delete_tool($1)", name)
+			require.NoError(t, err)
+		}
+	})
+}
+
+func TestScenarios(t *testing.T) {
+	tools(t)
 	for _, kind := range slices.Sorted(maps.Keys(scenarios)) {
 		for _, name := range slices.Sorted(maps.Keys(scenarios[kind])) {
 			t.Run(kind+"/"+name, func(t *testing.T) { scenarios[kind][name].test(t, "wire "+kind+" "+name) })
@@ -237,8 +249,11 @@ func (s scenario) test(t *testing.T, name string) {
 	server.Model.Script(name, append(slices.Clone(s.before), s.replies...)...)
 	config := map[string]any{"model": name, "url": server.Model.URL()}
 	maps.Copy(config, s.config)
-	servertest.Exec(t, conn, `SELECT aidb.create_model($1, 'openai_completions', $2::jsonb, credentials => $3::jsonb, validate => false)`,
-		name, config, map[string]any{"api_key": servertest.Secret})
+	if s.provider == "" {
+		s.provider = "openai_completions"
+	}
+	servertest.Exec(t, conn, `SELECT aidb.create_model($1, $2, $3::jsonb, credentials => $4::jsonb, validate => false)`,
+		name, s.provider, config, map[string]any{"api_key": servertest.Secret})
 	var output *string
 	if s.output != "" {
 		output = &s.output

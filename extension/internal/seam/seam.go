@@ -31,6 +31,9 @@ const (
 	ReqBegin  uint32 = 48
 	ReqCommit uint32 = 49
 	ReqScope  uint32 = 50
+	ReqAdmit  uint32 = 60
+	ReqLeave  uint32 = 61
+	ReqPause  uint32 = 62
 )
 
 // Message is one message that has arrived. Body is a list of fields.

@@ -3,6 +3,7 @@ package spi
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/seam"
@@ -197,4 +198,37 @@ func (r *run) Notice(level, text, hint string) {
 	w.Text(text)
 	w.OrNull(hint)
 	_ = r.tell(seam.ReqNotice, 0, &w) // nobody listens to a run that is gone
+}
+
+// Admit implements Turns.
+func (r *run) Admit(_ context.Context, key string, concurrent, requests int, limit, tokens int64) (time.Duration, string, error) {
+	var w seam.Writer
+	w.Text(key)
+	w.Int(int64(concurrent))
+	w.Int(int64(requests))
+	w.Int(limit)
+	w.Int(tokens)
+	reply, err := r.ask(seam.ReqAdmit, &w)
+	if err != nil {
+		return 0, "", err
+	}
+	wait := time.Duration(reply.Int()) * time.Millisecond
+	return wait, reply.Text(), reply.Err()
+}
+
+// Leave implements Turns.
+func (r *run) Leave(key string, thought, used int64) {
+	var w seam.Writer
+	w.Text(key)
+	w.Int(thought)
+	w.Int(used)
+	_ = r.tell(seam.ReqLeave, 0, &w) // a run that is gone has left already
+}
+
+// Pause implements Turns.
+func (r *run) Pause(key string, d time.Duration) {
+	var w seam.Writer
+	w.Text(key)
+	w.Int(max(1, d.Milliseconds()))
+	_ = r.tell(seam.ReqPause, 0, &w)
 }

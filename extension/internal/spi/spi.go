@@ -107,10 +107,22 @@ const (
 	ScopeUndo  = "undo"
 )
 
+// Turns is the part of the main thread that knows how many requests all processes of the server have under way.
+type Turns interface {
+	// Admit asks for a turn of what key names, within limits (0: none), for a request of about so many tokens. wait is how
+	// long to wait before asking again, 0 when the turn was given; why is "paused", "concurrent" or "rate".
+	Admit(ctx context.Context, key string, concurrent, requests int, limit, tokens int64) (wait time.Duration, why string, err error)
+	// Leave gives the turn back: so many tokens were thought and used (0: unknown).
+	Leave(key string, thought, used int64)
+	// Pause lets nobody enter for a time.
+	Pause(key string, d time.Duration)
+}
+
 // Host is all that a run can ask of the main thread.
 type Host interface {
 	Querier
 	Writer
+	Turns
 	Tool(ctx context.Context, r ToolRequest) (ToolResult, error)
 	// LockConversation waits until no other transaction runs a call of the conversation (lock_timeout applies).
 	LockConversation(ctx context.Context, id string) error

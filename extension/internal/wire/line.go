@@ -137,6 +137,28 @@ func (l *Line) Post(ctx context.Context, to string, body []byte, read func(*Answ
 	return l.Exchange(r, read)
 }
 
+// Get makes a request that is to be answered with JSON, of which nothing is read but whether it is an error.
+func (l *Line) Get(ctx context.Context, from string, headers ...string) *Failure {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return &Failure{Cause: fault.Wrap(err, fault.InvalidArgument, "url %s cannot be used", fault.Name(WithoutSecrets(from)))}
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return l.Exchange(r, func(a *Answer) *Failure {
+		body, f := a.All()
+		if f != nil {
+			return f
+		}
+		doc := TrimLead(body)
+		if len(doc) == 0 || (doc[0] != '{' && doc[0] != '[') {
+			return NotJSON(body, a.Header().Get("Content-Type"))
+		}
+		return nil
+	})
+}
+
 // Exchange makes a request, once, within the limit of time. A response with an error status is a failure; read gets any
 // other, and the connection is closed when it returns before the end of the body.
 func (l *Line) Exchange(r *http.Request, read func(*Answer) *Failure) *Failure {

@@ -1,0 +1,101 @@
+package responses
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+
+	"aidb/extension/internal/fault"
+	"aidb/extension/internal/wire"
+)
+
+const (
+	// DefaultURL is the base that a config without url means.
+	DefaultURL = "https://api.openai.com/v1"
+
+	path = "/responses"
+)
+
+// config is a model's config as far as this adapter reads it.
+type config struct {
+	Model                 string                     `json:"model"`
+	URL                   string                     `json:"url"`
+	SystemPrompt          string                     `json:"system_prompt"`
+	Temperature           *json.Number               `json:"temperature"`
+	TopP                  *json.Number               `json:"top_p"`
+	MaxOutputTokens       *int                       `json:"max_output_tokens"`
+	MaxTokens             *int                       `json:"max_tokens"` // the name that aidb.inference_config has for it
+	ExtraArgs             map[string]json.RawMessage `json:"extra_args"`
+	TLS                   *wire.TLSConfig            `json:"tls_config"`
+	ResponseFormat        json.RawMessage            `json:"response_format"`
+	Tools                 json.RawMessage            `json:"tools"`
+	ToolChoice            json.RawMessage            `json:"tool_choice"`
+	Stream                *bool                      `json:"stream"`
+	MaxConcurrentRequests *int                       `json:"max_concurrent_requests"`
+	RequestsPerMinute     *int                       `json:"requests_per_minute"`
+	TokensPerMinute       *int64                     `json:"tokens_per_minute"`
+
+	endpoint, models string
+	name             string          // of schema
+	schema           json.RawMessage // of the answer, nil for free text
+}
+
+func (c *config) limits() wire.Limits {
+	return wire.LimitsOf(c.MaxConcurrentRequests, c.RequestsPerMinute, c.TokensPerMinute)
+}
+
+// most is the bound of a reply: that of the call before that of the config.
+func (c *config) most() *int {
+	if c.MaxTokens != nil {
+		return c.MaxTokens
+	}
+	return c.MaxOutputTokens
+}
+
+func (c *config) streams() bool { return c.Stream == nil || *c.Stream }
+
+func parseConfig(raw json.RawMessage) (*config, error) {
+	c := &config{}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	if err := json.Unmarshal(raw, c); err != nil {
+		return nil, fault.New(fault.InvalidArgument, "config cannot be read: %s", fault.Cut(wire.OneLine(err.Error()), wire.MaxExcerpt))
+	}
+	switch {
+	case c.Model == "":
+		return nil, fault.New(fault.InvalidArgument, "config has no model")
+	case c.most() != nil && *c.most() <= 0:
+		return nil, fault.New(fault.InvalidArgument, "max_output_tokens must be above zero, not %d", *c.most())
+	case present(c.Tools) || present(c.ToolChoice):
+		return nil, fault.New(fault.Unsupported, "tools are not supported in a call that generates text").
+			WithHint("Give the tools to an agent and call aidb.agent_converse.")
+	}
+	for name, n := range map[string]*json.Number{"temperature": c.Temperature, "top_p": c.TopP} {
+		if n == nil {
+			continue
+		}
+		if f, err := n.Float64(); err != nil || math.IsInf(f, 0) {
+			return nil, fault.New(fault.InvalidArgument, "%s is not a number: %s", name, fault.Name(n.String()))
+		}
+	}
+	if err := c.limits().Check(); err != nil {
+		return nil, err
+	}
+	text := c.URL
+	if text == "" {
+		text = DefaultURL
+	}
+	var err error
+	if present(c.ResponseFormat) {
+		if c.name, c.schema, err = wire.Schema(c.ResponseFormat); err != nil {
+			return nil, err
+		}
+	}
+	c.endpoint, c.models, err = wire.Locate(text, path)
+	return c, err
+}
+
+func present(raw json.RawMessage) bool {
+	return len(bytes.TrimSpace(raw)) > 0 && string(bytes.TrimSpace(raw)) != "null"
+}
