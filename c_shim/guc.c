@@ -33,7 +33,9 @@ static char *default_purpose = NULL;
 static int	delegation_role = 0;
 static char *egress_allowlist = NULL;
 static char *https_proxy = NULL;
+static int	max_mcp_bytes = 8 * 1024 * 1024;
 static int	max_model_bytes = 8 * 1024 * 1024;
+static int	mcp_stale_after = 3600;
 static int	memory_limit_mb = 96;
 static int	model_retries = 3;
 static int	model_retry_delay = 500;
@@ -133,6 +135,8 @@ aidb_define_settings(void)
 	define_string("aidb.k8s_secret_allowed_path_prefix",
 				  "Secret files that credentials may be read from begin with this path; empty: none may.",
 				  &aidb_k8s_secret_allowed_path_prefix, "/var/run/secrets/", PGC_SUSET);
+	define_int("aidb.max_mcp_bytes",
+			   "The longest message of an MCP server that is read.", &max_mcp_bytes, 4096, 256 * 1024 * 1024, GUC_UNIT_BYTE);
 	define_int("aidb.max_model_bytes",
 			   "The longest reply of a model server that is read.", &max_model_bytes, 4096, 256 * 1024 * 1024, GUC_UNIT_BYTE);
 	define_int("aidb.max_tool_bytes",
@@ -141,6 +145,9 @@ aidb_define_settings(void)
 	define_int("aidb.max_tool_rows",
 			   "Rows of a tool's result that the model is given; what is beyond is left out and marked.",
 			   &aidb_max_tool_rows, 1, 100000, 0);
+	define_int("aidb.mcp_stale_after",
+			   "Age at which the list of an MCP server's tools is fetched again before one of them is called.",
+			   &mcp_stale_after, 1, INT_MAX / 1000, GUC_UNIT_S);
 	define_int("aidb.memory_limit",
 			   "Memory that the Go runtime of a session tries to stay below.", &memory_limit_mb, 16, 65536, GUC_UNIT_MB);
 	define_int("aidb.model_retries",
@@ -212,9 +219,11 @@ aidb_config_fields(StringInfo buf)
 	put(buf, "egress_parameter", own_list ? "aidb.egress_allowlist" : "edb.egress_allowlist");
 	put(buf, "https_proxy", environment(https_proxy, "HTTPS_PROXY", "HTTP_PROXY"));
 	put(buf, "no_proxy", environment(no_proxy, "NO_PROXY", NULL));
+	put(buf, "max_mcp_bytes", psprintf("%d", max_mcp_bytes));
 	put(buf, "max_model_bytes", psprintf("%d", max_model_bytes));
 	put(buf, "max_tool_bytes", psprintf("%d", aidb_max_tool_bytes));
 	put(buf, "max_tool_rows", psprintf("%d", aidb_max_tool_rows));
+	put(buf, "mcp_stale_after_s", psprintf("%d", mcp_stale_after));
 	put(buf, "memory_limit_mb", psprintf("%d", aidb_own_transactions ? aidb_worker_memory_limit : memory_limit_mb));
 	put(buf, "model_retries", psprintf("%d", model_retries));
 	put(buf, "model_retry_delay_ms", psprintf("%d", model_retry_delay));

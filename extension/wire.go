@@ -11,6 +11,7 @@ import (
 	"aidb/extension/internal/decision"
 	"aidb/extension/internal/egress"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/mcp"
 	"aidb/extension/internal/model/anthropic"
 	"aidb/extension/internal/model/dummy"
 	"aidb/extension/internal/model/openai"
@@ -32,6 +33,7 @@ type wiring struct {
 	responses *responses.Provider
 	anthropic *anthropic.Provider
 	dummy     *dummy.Provider
+	mcp       *mcp.Pool
 
 	natives pgstore.Natives
 
@@ -41,6 +43,8 @@ type wiring struct {
 	about     telemetry.Resource
 	broken    error // a setting that cannot be used; said by every call that needs it
 	redaction redaction
+	// staleAfter is aidb.mcp_stale_after.
+	staleAfter time.Duration
 	// tally is what this process used today, as far as there are quotas.
 	tally agent.Tally
 	// narrowest is aidb.delegation_role = 'narrowest'.
@@ -54,6 +58,7 @@ func newWiring() *wiring {
 	t := wire.NewTransport(wire.Options{})
 	return &wiring{
 		transport: t, openai: openai.NewProvider(t), responses: responses.NewProvider(t), anthropic: anthropic.NewProvider(t), dummy: dummy.NewProvider(),
+		mcp: mcp.NewPool(mcp.Options{}),
 	}
 }
 
@@ -73,6 +78,8 @@ var functions = map[string]func(*wiring, context.Context, spi.Host, spi.Start) (
 	"probe_model":         (*wiring).probeModel,
 	"run_task":            (*wiring).runTask,
 	"check_pattern":       (*wiring).checkPattern,
+	"fetch_mcp_tools":     (*wiring).fetchMCPTools,
+	"get_mcp_tools":       (*wiring).getMCPTools,
 	"test_go":             (*wiring).testHook,
 }
 
@@ -99,12 +106,12 @@ func (w *wiring) configure(values map[string]string) {
 		return n
 	}
 	list, err := egress.Parse(values["egress_allowlist"])
+	policy := egress.Policy{List: list, Parameter: values["egress_parameter"], AllowInsecure: values["allow_insecure_egress"] == "t"}
+	proxy := egress.Proxy{HTTP: values["https_proxy"], HTTPS: values["https_proxy"], Except: values["no_proxy"]}
 	w.transport.Reconfigure(wire.Options{
-		Egress: egress.Policy{
-			List: list, Parameter: values["egress_parameter"], AllowInsecure: values["allow_insecure_egress"] == "t",
-		},
+		Egress:           policy,
 		AllowInsecureTLS: values["allow_insecure_tls"] == "t",
-		Proxy:            egress.Proxy{HTTP: values["https_proxy"], HTTPS: values["https_proxy"], Except: values["no_proxy"]},
+		Proxy:            proxy,
 		CAFile:           values["ca_file"],
 		MaxBodyBytes:     number("max_model_bytes"),
 		Retry: wire.Retry{
@@ -112,10 +119,13 @@ func (w *wiring) configure(values map[string]string) {
 		},
 		RequestTimeout: time.Duration(number("model_timeout_ms")) * time.Millisecond,
 	})
+	policy.PublicOnly = true
+	w.mcp.Reconfigure(mcp.Options{Egress: policy, Proxy: proxy, CAFile: values["ca_file"], MaxBytes: number("max_mcp_bytes")})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = err
 	w.patience = time.Duration(number("confirmation_ttl")) * time.Second
+	w.staleAfter = time.Duration(number("mcp_stale_after_s")) * time.Second
 	w.narrowest = values["delegation_role"] == "narrowest"
 	w.redaction.off = values["redaction"] == "f"
 	w.purpose = values["default_purpose"]
@@ -169,6 +179,7 @@ type parts struct {
 	store  *pgstore.Store
 	models *models
 	runner *pgtool.Runner
+	remote *remote
 	trail  *decision.Trail
 	began  time.Time
 }
@@ -206,9 +217,10 @@ func (w *wiring) parts(host spi.Host, s spi.Start) (*parts, error) {
 		Base: decision.Record{Principal: s.Principal, Caller: s.Caller, SessionUser: s.SessionUser, Role: s.Caller},
 	}
 	m := &models{wiring: w, host: host, store: store, trail: trail, scripts: w.dummy, who: s}
+	outside := &remote{wiring: w, host: host, store: store, start: s, limits: limits}
 	return &parts{
-		host: host, start: s, store: store, models: m, trail: trail, began: time.Now(),
-		runner: &pgtool.Runner{Host: host, Catalog: store, Models: m, Limits: limits, Decisions: trail},
+		host: host, start: s, store: store, models: m, remote: outside, trail: trail, began: time.Now(),
+		runner: &pgtool.Runner{Host: host, Catalog: store, Models: m, Remote: outside, Limits: limits, Decisions: trail},
 	}, nil
 }
 
@@ -281,7 +293,7 @@ func (w *wiring) oneTool(ctx context.Context, host spi.Host, s spi.Start, name, 
 	if err != nil {
 		return 0, nil, err
 	}
-	tools, err := p.store.Tools(ctx, []string{name})
+	tools, err := p.remote.find(ctx, name)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -296,7 +308,7 @@ func (w *wiring) oneTool(ctx context.Context, host spi.Host, s spi.Start, name, 
 	if err := p.store.LoadRedactions(ctx); err != nil {
 		return 0, nil, err
 	}
-	result, err := p.runner.Run(ctx, tools[0], arguments, scope)
+	result, err := p.runner.RunJSON(ctx, tools[0], arguments, scope)
 	if counted := p.account(ctx, err == nil); err == nil {
 		err = counted
 	}
@@ -306,14 +318,6 @@ func (w *wiring) oneTool(ctx context.Context, host spi.Host, s spi.Start, name, 
 	}
 	if err := p.record(ctx); err != nil {
 		return 0, nil, err
-	}
-	if tools[0].Name == "generate_text" {
-		// every other tool's result is JSON already
-		quoted, err := json.Marshal(result)
-		if err != nil {
-			return 0, nil, fault.Wrap(err, fault.Internal, "the answer cannot be written as JSON")
-		}
-		result = string(quoted)
 	}
 	return 1, [][]*string{{&result}}, nil
 }

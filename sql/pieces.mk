@@ -19,6 +19,7 @@ SQL_INSTALL = \
     sql/install/46_sql_tools.sql \
     sql/install/47_policies.sql \
     sql/install/48_actions.sql \
+    sql/install/49_mcp.sql \
     sql/install/50_background.sql \
     sql/install/53_conversations.sql \
     sql/install/54_redactions.sql \
@@ -52,6 +53,8 @@ SQL_API = \
     sql/api/55_redactions.sql \
     sql/api/56_quotas.sql \
     sql/api/56_provider_configs.sql \
+    sql/api/57_mcp_servers.sql \
+    sql/api/58_mcp_tools.sql \
     sql/api/60_runs.sql \
     sql/api/61_checks.sql \
     sql/api/62_tool_allowed.sql \

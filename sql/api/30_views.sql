@@ -61,14 +61,17 @@ FROM (
     UNION ALL
     SELECT s.name, s.description, 'sql_tool', s.params, s.read_only, s.risk
     FROM aidb_internal.sql_tools s
+    UNION ALL
+    SELECT m.name, m.description, 'mcp_tool', m.input_schema, false, NULL
+    FROM aidb_internal.mcp_tools m WHERE m.listed
 ) t
 LEFT JOIN aidb_internal.tool_classes k ON k.tool = t.name;
 COMMENT ON VIEW aidb.tools IS
     'The tools that agents may list and aidb.run_tool can run. Privileges: SELECT for aidb_users and aidb_auditor.';
-COMMENT ON COLUMN aidb.tools.tool_type IS 'native_tool: built into the extension. sql_tool: a stored statement.';
-COMMENT ON COLUMN aidb.tools.params IS 'Array of {name, type, description, required} with default and enum where there are any; type is an SQL type name. A parameter of a SQL tool also has base, the type beneath its domain, and labels, those of its enum type when the tool was registered.';
+COMMENT ON COLUMN aidb.tools.tool_type IS 'native_tool: built into the extension. sql_tool: a stored statement. mcp_tool: of a registered MCP server, see aidb.mcp_tools.';
+COMMENT ON COLUMN aidb.tools.params IS 'Array of {name, type, description, required} with default and enum where there are any; type is an SQL type name. A parameter of a SQL tool also has base, the type beneath its domain, and labels, those of its enum type when the tool was registered. Of an mcp_tool: the JSON Schema object that its server gave; aidb.get_mcp_tools() has a schema for every tool.';
 COMMENT ON COLUMN aidb.tools.risk IS 'read, safe (runs at once), confirm (waits for a person) or forbidden: what aidb.classify_tool said, else the tool''s owner or the extension. NULL: nobody has said; see aidb.unclassified_tools.';
-COMMENT ON COLUMN aidb.tools.read_only IS 'Known never to write: such a tool is offered in read-only runs too.';
+COMMENT ON COLUMN aidb.tools.read_only IS 'Known never to write: such a tool is offered in read-only runs too. Never true of an mcp_tool.';
 REVOKE ALL ON aidb.tools FROM PUBLIC;
 GRANT SELECT ON aidb.tools TO aidb_users, aidb_auditor;
 
@@ -117,7 +120,8 @@ SELECT
     p.created_at,
     p.updated_at,
     p.deleted_at,
-    p.policy
+    p.policy,
+    p.allowed_servers
 FROM aidb_internal.purpose_registry p;
 COMMENT ON VIEW aidb.purpose_registry IS
     'Purposes and the roles they resolve to, retired ones included. Privileges: SELECT for aidb_users, aidb_governance and aidb_auditor; nobody may write.';
@@ -125,6 +129,7 @@ COMMENT ON COLUMN aidb.purpose_registry.role IS 'The role that tool calls of age
 COMMENT ON COLUMN aidb.purpose_registry.updated_at IS 'Last time the purpose was created, changed, retired or revived.';
 COMMENT ON COLUMN aidb.purpose_registry.deleted_at IS 'When it was retired; NULL: live.';
 COMMENT ON COLUMN aidb.purpose_registry.policy IS 'Temporal policy that tool calls of all its agents obey; NULL: none.';
+COMMENT ON COLUMN aidb.purpose_registry.allowed_servers IS 'MCP servers whose tools its agents may call; NULL: all.';
 REVOKE ALL ON aidb.purpose_registry FROM PUBLIC;
 GRANT SELECT ON aidb.purpose_registry TO aidb_users, aidb_governance, aidb_auditor;
 

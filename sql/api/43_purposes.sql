@@ -37,6 +37,25 @@ COMMENT ON FUNCTION aidb_internal.check_purpose_policy(text) IS
     'Raises when a purpose cannot be given this policy.';
 REVOKE ALL ON FUNCTION aidb_internal.check_purpose_policy(text) FROM PUBLIC;
 
+-- Servers need not be registered yet, as the role need not exist.
+CREATE OR REPLACE FUNCTION aidb_internal.check_allowed_servers(servers text[])
+RETURNS void
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+    problem text := aidb_internal.name_list_problem('allowed_servers', servers);
+BEGIN
+    IF problem IS NOT NULL THEN
+        RAISE EXCEPTION '%', problem USING ERRCODE = 'invalid_parameter_value';
+    ELSIF '*' = ANY (servers) AND cardinality(servers) > 1 THEN
+        RAISE EXCEPTION 'Invalid parameters: allowed_servers must not have ''*'' beside names' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.check_allowed_servers(text[]) IS
+    'Raises when a list of MCP servers is no list of names.';
+REVOKE ALL ON FUNCTION aidb_internal.check_allowed_servers(text[]) FROM PUBLIC;
+
 -- A governor is told what will not work, but not stopped: the role is judged when a tool runs, as it is then.
 CREATE OR REPLACE FUNCTION aidb_internal.remark_on_role(role text, elevated boolean)
 RETURNS void
@@ -61,7 +80,7 @@ COMMENT ON FUNCTION aidb_internal.remark_on_role(text, boolean) IS
     'Says so when the role of a purpose does not exist or has too many rights to be used.';
 REVOKE ALL ON FUNCTION aidb_internal.remark_on_role(text, boolean) FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION aidb_internal.create_purpose(name text, role text, description text, allow_elevated boolean, policy text)
+CREATE OR REPLACE FUNCTION aidb_internal.create_purpose(name text, role text, description text, allow_elevated boolean, policy text, allowed_servers text[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -69,14 +88,17 @@ AS $$
 BEGIN
     PERFORM aidb_internal.check_purpose_arguments(name, role);
     PERFORM aidb_internal.check_purpose_policy(policy);
+    PERFORM aidb_internal.check_allowed_servers(allowed_servers);
     -- A retired purpose is revived; one that is live makes the statement touch no row.
-    INSERT INTO aidb_internal.purpose_registry AS p (name, role, role_oid, description, allow_elevated, policy)
-    VALUES (name, role, (SELECT r.oid FROM pg_roles r WHERE r.rolname = role), description, coalesce(allow_elevated, false), nullif(policy, ''))
+    INSERT INTO aidb_internal.purpose_registry AS p (name, role, role_oid, description, allow_elevated, policy, allowed_servers)
+    VALUES (name, role, (SELECT r.oid FROM pg_roles r WHERE r.rolname = role), description, coalesce(allow_elevated, false), nullif(policy, ''),
+            nullif(allowed_servers, '{*}'))
     ON CONFLICT ON CONSTRAINT purpose_registry_pkey DO UPDATE SET
         role = excluded.role,
         role_oid = excluded.role_oid,
         description = coalesce(excluded.description, p.description),
         allow_elevated = excluded.allow_elevated,
+        allowed_servers = excluded.allowed_servers,
         policy = CASE WHEN create_purpose.policy = '' THEN NULL ELSE coalesce(excluded.policy, p.policy) END,
         updated_at = clock_timestamp(),
         deleted_at = NULL
@@ -87,20 +109,20 @@ BEGIN
     PERFORM aidb_internal.remark_on_role(role, coalesce(allow_elevated, false));
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.create_purpose(text, text, text, boolean, text) IS
+COMMENT ON FUNCTION aidb_internal.create_purpose(text, text, text, boolean, text, text[]) IS
     'Behind aidb.create_purpose.';
-REVOKE ALL ON FUNCTION aidb_internal.create_purpose(text, text, text, boolean, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.create_purpose(text, text, text, boolean, text, text[]) FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION aidb.create_purpose(name text, role text, description text DEFAULT NULL, allow_elevated boolean DEFAULT NULL, policy text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION aidb.create_purpose(name text, role text, description text DEFAULT NULL, allow_elevated boolean DEFAULT NULL, policy text DEFAULT NULL, allowed_servers text[] DEFAULT NULL)
 RETURNS void
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.create_purpose(text, text, text, boolean, text) IS
-    'Registers a purpose: tool calls of agents that carry it run as role. A retired purpose of that name is revived with the new role; its description is kept when none is given. The role need not exist and the caller need not be a member of it: both are looked at when a tool runs. allow_elevated lets tools run as a superuser, as a role that bypasses row-level security, may create roles or replicate, or is a member of pg_execute_server_program and the like; without it they are refused. policy: a temporal policy that the tool calls of every agent with this purpose must be permitted by, besides the agent''s own; a revived purpose keeps the one that it had, '''' names none. Raises 22023 when name or role is blank and 42710 when a live purpose has the name. Privileges: aidb_governance.';
-REVOKE ALL ON FUNCTION aidb.create_purpose(text, text, text, boolean, text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.create_purpose(text, text, text, boolean, text) TO aidb_governance;
+COMMENT ON FUNCTION aidb.create_purpose(text, text, text, boolean, text, text[]) IS
+    'Registers a purpose: tool calls of agents that carry it run as role. A retired purpose of that name is revived with the new role; its description is kept when none is given. The role need not exist and the caller need not be a member of it: both are looked at when a tool runs. allow_elevated lets tools run as a superuser, as a role that bypasses row-level security, may create roles or replicate, or is a member of pg_execute_server_program and the like; without it they are refused. policy: a temporal policy that the tool calls of every agent with this purpose must be permitted by, besides the agent''s own; a revived purpose keeps the one that it had, '''' names none. allowed_servers: the MCP servers whose tools agents with the purpose may call; NULL or {*}: all, {}: none. Raises 22023 when name or role is blank and 42710 when a live purpose has the name. Privileges: aidb_governance.';
+REVOKE ALL ON FUNCTION aidb.create_purpose(text, text, text, boolean, text, text[]) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.create_purpose(text, text, text, boolean, text, text[]) TO aidb_governance;
 
-CREATE OR REPLACE FUNCTION aidb_internal.update_purpose(name text, role text, description text, allow_elevated boolean, policy text)
+CREATE OR REPLACE FUNCTION aidb_internal.update_purpose(name text, role text, description text, allow_elevated boolean, policy text, allowed_servers text[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -108,7 +130,8 @@ AS $$
 BEGIN
     PERFORM aidb_internal.check_purpose_arguments(name, coalesce(role, 'unchanged'));
     PERFORM aidb_internal.check_purpose_policy(policy);
-    IF role IS NULL AND description IS NULL AND allow_elevated IS NULL AND policy IS NULL THEN
+    PERFORM aidb_internal.check_allowed_servers(allowed_servers);
+    IF role IS NULL AND description IS NULL AND allow_elevated IS NULL AND policy IS NULL AND allowed_servers IS NULL THEN
         RAISE NOTICE 'nothing to change';
         RETURN;
     END IF;
@@ -117,6 +140,7 @@ BEGIN
         role_oid = CASE WHEN update_purpose.role IS NULL THEN p.role_oid ELSE (SELECT r.oid FROM pg_roles r WHERE r.rolname = update_purpose.role) END,
         description = coalesce(update_purpose.description, p.description),
         allow_elevated = coalesce(update_purpose.allow_elevated, p.allow_elevated),
+        allowed_servers = nullif(coalesce(update_purpose.allowed_servers, p.allowed_servers), '{*}'),
         policy = nullif(coalesce(update_purpose.policy, p.policy), ''),
         updated_at = clock_timestamp()
     WHERE p.name = update_purpose.name AND p.deleted_at IS NULL;
@@ -128,18 +152,18 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.update_purpose(text, text, text, boolean, text) IS
+COMMENT ON FUNCTION aidb_internal.update_purpose(text, text, text, boolean, text, text[]) IS
     'Behind aidb.update_purpose.';
-REVOKE ALL ON FUNCTION aidb_internal.update_purpose(text, text, text, boolean, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.update_purpose(text, text, text, boolean, text, text[]) FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION aidb.update_purpose(name text, role text DEFAULT NULL, description text DEFAULT NULL, allow_elevated boolean DEFAULT NULL, policy text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION aidb.update_purpose(name text, role text DEFAULT NULL, description text DEFAULT NULL, allow_elevated boolean DEFAULT NULL, policy text DEFAULT NULL, allowed_servers text[] DEFAULT NULL)
 RETURNS void
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.update_purpose(text, text, text, boolean, text) IS
-    'Changes the role, description, allow_elevated or temporal policy of a live purpose; NULL leaves it as it is, and the policy '''' takes the policy away. Takes effect with the next call of every agent that carries the purpose. With nothing to change it succeeds without looking at the registry. Raises 22023 when name or role is blank and 42704 when there is no live purpose of that name. Privileges: aidb_governance.';
-REVOKE ALL ON FUNCTION aidb.update_purpose(text, text, text, boolean, text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.update_purpose(text, text, text, boolean, text) TO aidb_governance;
+COMMENT ON FUNCTION aidb.update_purpose(text, text, text, boolean, text, text[]) IS
+    'Changes the role, description, allow_elevated, allowed_servers ({*}: all) or temporal policy of a live purpose; NULL leaves it as it is, and the policy '''' takes the policy away. Takes effect with the next call of every agent that carries the purpose. With nothing to change it succeeds without looking at the registry. Raises 22023 when name or role is blank and 42704 when there is no live purpose of that name. Privileges: aidb_governance.';
+REVOKE ALL ON FUNCTION aidb.update_purpose(text, text, text, boolean, text, text[]) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.update_purpose(text, text, text, boolean, text, text[]) TO aidb_governance;
 
 CREATE OR REPLACE FUNCTION aidb_internal.delete_purpose(name text)
 RETURNS void

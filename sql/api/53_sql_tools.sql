@@ -229,6 +229,9 @@ BEGIN
     IF EXISTS (SELECT FROM aidb.tools x WHERE x.name = t.name) THEN
         RAISE EXCEPTION 'tool % already exists', aidb_internal.quoted(t.name) USING ERRCODE = 'duplicate_object',
             DETAIL = format('It is a %s.', (SELECT replace(x.tool_type, '_', ' ') FROM aidb.tools x WHERE x.name = t.name LIMIT 1));
+    ELSIF EXISTS (SELECT FROM aidb_internal.mcp_servers m WHERE m.name = t.name) THEN
+        RAISE EXCEPTION 'tool % already exists', aidb_internal.quoted(t.name) USING ERRCODE = 'duplicate_object',
+            DETAIL = 'It is an MCP server.';
     END IF;
     t.owner := aidb_internal.caller()::regrole;
     t.created_at := clock_timestamp();
@@ -333,17 +336,33 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_variable
 DECLARE
-    t aidb_internal.sql_tools := aidb_internal.own_sql_tool(name, 'delete');
+    gone text[];
+    server text;
     holders text;
 BEGIN
-    DELETE FROM aidb_internal.sql_tools s WHERE s.name = t.name;
-    PERFORM aidb_internal.forget_class(t.name);
+    IF EXISTS (SELECT FROM aidb_internal.mcp_servers m WHERE m.name = delete_tool.name) THEN
+        PERFORM aidb_internal.own_mcp_server(name, 'delete');
+        gone := ARRAY(SELECT t.name FROM aidb_internal.mcp_tools t WHERE t.server = delete_tool.name);
+        DELETE FROM aidb_internal.mcp_servers m WHERE m.name = delete_tool.name;
+        PERFORM aidb_internal.forget_class(g) FROM unnest(gone) g;
+    ELSE
+        SELECT t.server INTO server FROM aidb_internal.mcp_tools t WHERE t.name = delete_tool.name AND t.listed;
+        IF FOUND AND NOT EXISTS (SELECT FROM aidb_internal.sql_tools s WHERE s.name = delete_tool.name) THEN
+            RAISE EXCEPTION 'tool % belongs to MCP server % and cannot be deleted alone', aidb_internal.quoted(name), aidb_internal.quoted(server)
+                USING ERRCODE = 'object_not_in_prerequisite_state',
+                      HINT = 'Leave it out of the tool_filter with aidb.update_mcp_server, or delete the server.';
+        END IF;
+        PERFORM aidb_internal.own_sql_tool(name, 'delete');
+        DELETE FROM aidb_internal.sql_tools s WHERE s.name = delete_tool.name;
+        PERFORM aidb_internal.forget_class(name);
+        gone := ARRAY[name];
+    END IF;
     SELECT string_agg(aidb_internal.quoted(a.name), ', ' ORDER BY a.name) INTO holders
-    FROM aidb_internal.agents a WHERE t.name = ANY (a.tools);
+    FROM aidb_internal.agents a WHERE gone && a.tools;
     IF holders IS NOT NULL THEN
         RAISE NOTICE 'agents that list it go on without it: %', holders;
     END IF;
-    RETURN t.name;
+    RETURN name;
 END
 $$;
 COMMENT ON FUNCTION aidb_internal.delete_tool(text) IS 'Behind aidb.delete_tool.';
@@ -354,7 +373,7 @@ RETURNS text
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
 COMMENT ON FUNCTION aidb.delete_tool(text) IS
-    'Removes a SQL tool and returns its name. Agents that list it go on without it. Raises 42704 when there is no such tool, 55000 for a native tool and 42501 when the caller is not its owner. Privileges: aidb_users.';
+    'Removes a SQL tool, or an MCP server with all of its tools, and returns the name. Agents that list a tool that is gone go on without it. Raises 42704 when there is no such tool or server, 55000 for a native tool and a single tool of an MCP server, and 42501 when the caller is not the owner. Privileges: aidb_users.';
 REVOKE ALL ON FUNCTION aidb.delete_tool(text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.delete_tool(text) TO aidb_users;
 

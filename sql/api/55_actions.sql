@@ -99,7 +99,7 @@ BEGIN
         SELECT t.name, t.tool_type, t.description, t.class, s.undo IS NOT NULL,
                CASE
                    WHEN NOT a.enabled OR t.class = 'forbidden' OR (off AND t.class IS DISTINCT FROM 'read') THEN 'switched off'
-                   WHEN nobody OR NOT (SELECT x.allowed FROM aidb_internal.tool_allowed_as(t.name, runs_as, caller::name, role IS NOT NULL) x)
+                   WHEN nobody OR NOT (SELECT x.allowed FROM aidb_internal.tool_allowed_as(t.name, runs_as, caller::name, CASE WHEN role IS NOT NULL THEN coalesce(a.purpose, '') END) x)
                        THEN 'not permitted to this person'
                    -- conditions are not looked at: they ask for the arguments
                    ELSE (SELECT 'not permitted from state ' || m.state

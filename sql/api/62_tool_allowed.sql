@@ -17,7 +17,7 @@ COMMENT ON FUNCTION aidb_internal.class_refusal(text) IS
     'Why the class of a tool or the switch aidb.actions keeps it from running, or NULL.';
 REVOKE ALL ON FUNCTION aidb_internal.class_refusal(text) FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION aidb_internal.tool_allowed_as(tool_name text, role name, caller name, has_purpose boolean)
+CREATE OR REPLACE FUNCTION aidb_internal.tool_allowed_as(tool_name text, role name, caller name, purpose text)
 RETURNS TABLE (allowed boolean, reason text, missing text[])
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -25,6 +25,7 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     s aidb_internal.sql_tools;
+    m aidb_internal.mcp_tools;
     f text;
 BEGIN
     missing := '{}';
@@ -35,8 +36,15 @@ BEGIN
     ELSE
         SELECT n.function INTO f FROM aidb_internal.native_tools n WHERE n.name = tool_name;
         IF NOT FOUND THEN
-            reason := format('tool %s not found in aidb.tools', aidb_internal.quoted(tool_name));
-        ELSIF tool_name = 'execute_sql' AND NOT has_purpose THEN
+            SELECT * INTO m FROM aidb_internal.mcp_tools t WHERE t.name = tool_name AND t.listed;
+            reason := coalesce(reason, CASE
+                WHEN m.name IS NULL THEN format('tool %s not found in aidb.tools', aidb_internal.quoted(tool_name))
+                WHEN NOT m.server = ANY ((SELECT p.allowed_servers FROM aidb_internal.purpose_registry p WHERE p.name = purpose)::text[])
+                    THEN format('MCP server %s is not allowed for purpose %s', aidb_internal.quoted(m.server), aidb_internal.quoted(purpose))
+                WHEN m.new_hash IS NOT NULL
+                    THEN format('tool %s is in quarantine: MCP server %s has changed its definition', aidb_internal.quoted(tool_name), aidb_internal.quoted(m.server))
+            END);
+        ELSIF tool_name = 'execute_sql' AND purpose IS NULL THEN
             reason := 'tool ''execute_sql'' needs an agent with a purpose';
         ELSIF f IS NULL THEN
             NULL; -- needs no grant: what it leads to is checked by itself
@@ -47,7 +55,7 @@ BEGIN
     IF reason IS NULL AND cardinality(missing) > 0 THEN
         reason := format('role %s lacks privileges', aidb_internal.quoted(role::text));
     END IF;
-    IF reason IS NULL AND NOT has_purpose AND (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = caller)
+    IF reason IS NULL AND purpose IS NULL AND m.name IS NULL AND (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = caller)
        AND NOT (SELECT t.read_only FROM aidb.tools t WHERE t.name = tool_name)
        AND NOT coalesce(nullif(current_setting('aidb.allow_superuser_tools', true), '')::boolean, false) THEN
         reason := 'tools that write do not run as a superuser';
@@ -63,9 +71,9 @@ EXCEPTION
         RETURN NEXT;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.tool_allowed_as(text, name, name, boolean) IS
+COMMENT ON FUNCTION aidb_internal.tool_allowed_as(text, name, name, text) IS
     'Whether a role may use a tool, and what it lacks.';
-REVOKE ALL ON FUNCTION aidb_internal.tool_allowed_as(text, name, name, boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.tool_allowed_as(text, name, name, text) FROM PUBLIC;
 
 -- The role that an agent's tools run as for a caller, or why they do not run at all.
 CREATE OR REPLACE FUNCTION aidb_internal.acting_role(agent aidb_internal.agents, caller name, OUT role name, OUT refusal text)
@@ -139,7 +147,7 @@ BEGIN
     IF acting.refusal IS NOT NULL THEN
         RETURN QUERY SELECT false, acting.refusal::text, '{}'::text[];
     ELSE
-        RETURN QUERY SELECT * FROM aidb_internal.tool_allowed_as(tool_name, acting.role, caller, a.purpose IS NOT NULL);
+        RETURN QUERY SELECT * FROM aidb_internal.tool_allowed_as(tool_name, acting.role, caller, a.purpose);
     END IF;
 END
 $$;
@@ -165,7 +173,7 @@ BEGIN ATOMIC
     CROSS JOIN LATERAL unnest(array_append(a.tools, 'sleep')) WITH ORDINALITY AS u (name, n)
     CROSS JOIN pg_roles r
     CROSS JOIN LATERAL aidb_internal.acting_role(a, r.rolname) w
-    LEFT JOIN LATERAL aidb_internal.tool_allowed_as(u.name, w.role, r.rolname, a.purpose IS NOT NULL) t ON w.refusal IS NULL
+    LEFT JOIN LATERAL aidb_internal.tool_allowed_as(u.name, w.role, r.rolname, a.purpose) t ON w.refusal IS NULL
     WHERE has_function_privilege(r.oid, 'aidb.agent_converse(text, text, text, boolean, jsonb, boolean)'::regprocedure, 'EXECUTE')
       AND r.rolcanlogin
     ORDER BY u.n, r.rolname;
@@ -196,7 +204,7 @@ BEGIN ATOMIC
     CROSS JOIN LATERAL unnest(array_append(a.tools, 'sleep')) WITH ORDINALITY AS u (name, n)
     LEFT JOIN aidb_internal.models m ON m.name = a.model
     LEFT JOIN aidb.tools t ON t.name = u.name
-    LEFT JOIN LATERAL aidb_internal.tool_allowed_as(u.name, w.role, aidb_internal.caller()::name, a.purpose IS NOT NULL) x ON w.refusal IS NULL
+    LEFT JOIN LATERAL aidb_internal.tool_allowed_as(u.name, w.role, aidb_internal.caller()::name, a.purpose) x ON w.refusal IS NULL
     ORDER BY u.n;
 END;
 COMMENT ON FUNCTION aidb_internal.explain_agent(text) IS 'Behind aidb.explain_agent.';

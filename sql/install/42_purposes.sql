@@ -6,6 +6,7 @@ CREATE TABLE aidb_internal.purpose_registry (
     role_oid regrole,
     description text,
     allow_elevated boolean NOT NULL DEFAULT false,
+    allowed_servers text[],
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     deleted_at timestamptz,
@@ -24,6 +25,8 @@ COMMENT ON COLUMN aidb_internal.purpose_registry.allow_elevated IS
     'Tools may run as the role although it is a superuser or the like.';
 COMMENT ON COLUMN aidb_internal.purpose_registry.policy IS
     'The temporal policy that the tool calls of every agent with this purpose obey, besides the agent''s own.';
+COMMENT ON COLUMN aidb_internal.purpose_registry.allowed_servers IS
+    'The MCP servers whose tools agents with the purpose may use; NULL: all.';
 REVOKE ALL ON aidb_internal.purpose_registry FROM PUBLIC;
 SELECT pg_extension_config_dump('aidb_internal.purpose_registry', '');
 

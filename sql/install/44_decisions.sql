@@ -36,7 +36,7 @@ COMMENT ON TABLE aidb_internal.decision_log IS
     'One row for each decision. Only the extension inserts; nobody but a superuser can change or remove a row, and aidb.verify_decisions shows that. Read it through aidb.decisions.';
 -- No CHECK constraints: they would be read and compiled again for every call, and only the extension writes here.
 COMMENT ON COLUMN aidb_internal.decision_log.interaction_point IS
-    'The boundary: sql_exec, model_call, delegation, policy, approval (an action that waits for a person); later mcp_call.';
+    'The boundary: sql_exec, mcp_call, model_call, delegation, policy, approval (an action that waits for a person).';
 COMMENT ON COLUMN aidb_internal.decision_log.status IS 'allowed or denied; denial_reason is set when denied.';
 COMMENT ON COLUMN aidb_internal.decision_log.chain_id IS 'The run that the decision belongs to.';
 COMMENT ON COLUMN aidb_internal.decision_log.chain_n IS 'Its place in that run, from 1.';

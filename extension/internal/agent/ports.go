@@ -110,6 +110,7 @@ type Toolbox interface {
 type ToolboxRequest struct {
 	Names          []string
 	ReadOnly       bool
+	Debug          bool // what happens is shown as it does
 	Role           string
 	RoleID         string // see purpose.State
 	Elevated       bool

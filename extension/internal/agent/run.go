@@ -203,6 +203,7 @@ func (r *run) openAll(ctx context.Context) (err error) {
 	request := ToolboxRequest{
 		Names:    r.def.Tools,
 		ReadOnly: r.readOnly,
+		Debug:    r.call.Debug,
 		Role:     r.acting.Role,
 		RoleID:   r.acting.RoleID,
 		Elevated: r.acting.Elevated,

@@ -22,6 +22,7 @@ import (
 // Interaction points: the boundary that was crossed.
 const (
 	SQLExec    = "sql_exec"
+	MCPCall    = "mcp_call"
 	ModelCall  = "model_call"
 	Delegation = "delegation"
 	Policy     = "policy"
@@ -49,6 +50,8 @@ const (
 	ActionExpired         = "action_expired"
 	ActionVoid            = "action_void"
 	// those of package approval: actions_off, tool_forbidden, tool_unclassified, tool_not_assigned, agent_disabled
+	ServerNotAllowed = "server_not_allowed"
+	Quarantined      = "quarantined"
 )
 
 // maxQuery is how many bytes of a statement a record keeps; the hash is of the whole.

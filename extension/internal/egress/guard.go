@@ -28,6 +28,8 @@ type Policy struct {
 	Parameter string
 	// AllowInsecure permits plain HTTP to any allowed host (aidb.allow_insecure_egress).
 	AllowInsecure bool
+	// PublicOnly refuses private addresses, too, unless the list names them, and loopback to all names but its own.
+	PublicOnly bool
 }
 
 // Equal reports whether two policies allow the same.
@@ -35,7 +37,7 @@ func (p Policy) Equal(q Policy) bool {
 	if (p.List == nil) != (q.List == nil) || (p.List != nil && p.List.text != q.List.text) {
 		return false
 	}
-	return p.parameter() == q.parameter() && p.AllowInsecure == q.AllowInsecure
+	return p.parameter() == q.parameter() && p.AllowInsecure == q.AllowInsecure && p.PublicOnly == q.PublicOnly
 }
 
 func (p Policy) parameter() string {
@@ -83,12 +85,17 @@ func (p Policy) CheckAddr(host string, a netip.Addr, plain bool) error {
 
 func (p Policy) checkAddr(host string, a netip.Addr) error {
 	a = a.Unmap().WithZone("")
-	if !reserved(a) || p.List.Addr(a) {
+	inside := p.PublicOnly && (private(a) || a.IsLoopback() && !loopbackName(host))
+	if !inside && !reserved(a) || p.List.Addr(a) {
 		return nil
 	}
 	what := "address " + fault.Name(a.String())
 	if _, ok := literal(host); !ok {
 		what = "address " + fault.Name(a.String()) + " of host " + fault.Name(host)
+	}
+	if inside && !reserved(a) {
+		return fault.Wrap(ErrDenied, fault.Privilege, "%s is not allowed: it is private", what).
+			WithHint("An administrator can allow it by naming the address in %s.", p.parameter())
 	}
 	return fault.Wrap(ErrDenied, fault.Privilege, "%s is not allowed: it is link-local, unspecified, multicast or a metadata service", what).
 		WithHint("An administrator can allow it by naming the address in %s.", p.parameter())
@@ -107,6 +114,11 @@ var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"),
 	netip.MustParseAddr("fd20:ce::254"),
 }
+
+// The addresses that carriers share among their customers count as private.
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+func private(a netip.Addr) bool { return a.IsPrivate() || shared.Contains(a) }
 
 func reserved(a netip.Addr) bool {
 	if a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified() {
@@ -132,8 +144,19 @@ func loopbackName(host string) bool {
 
 // Guard applies a policy to an HTTP client: Dial belongs into the transport, Wrap around it, Redirect into the client.
 type Guard struct {
-	policy Policy
-	dialer net.Dialer
+	policy  Policy
+	dialer  net.Dialer
+	proxies map[string]bool
+}
+
+// Through says which proxies requests go through: those are the administrator's, and their addresses may be private.
+func (g *Guard) Through(p Proxy) {
+	g.proxies = map[string]bool{}
+	for _, text := range []string{p.HTTP, p.HTTPS} {
+		if u, err := proxyURL(text); err == nil && u != nil {
+			g.proxies[canonical(u.Hostname())] = true
+		}
+	}
 }
 
 // NewGuard returns a guard. A connection attempt ends after timeout (0: ten seconds).
@@ -156,13 +179,15 @@ func (g *Guard) Dial(ctx context.Context, network, address string) (net.Conn, er
 		return nil, err
 	}
 	plain, _ := ctx.Value(plainKey{}).(string)
+	policy := g.policy
+	policy.PublicOnly = policy.PublicOnly && !g.proxies[canonical(host)]
 	d := g.dialer
 	d.ControlContext = func(_ context.Context, _, addr string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(addr)
 		if err != nil {
 			return fault.Wrap(err, fault.Internal, "address %s cannot be read", fault.Name(addr))
 		}
-		return g.policy.CheckAddr(host, ap.Addr(), plain != "" && canonical(plain) == canonical(host))
+		return policy.CheckAddr(host, ap.Addr(), plain != "" && canonical(plain) == canonical(host))
 	}
 	return d.DialContext(ctx, network, address)
 }

@@ -48,6 +48,14 @@ const (
 	ModelOutput
 	// ToolFailed is a tool's own failure where there is no model to hand it to (run_tool).
 	ToolFailed
+	// ServerAuth: an MCP server does not accept the headers.
+	ServerAuth
+	// ServerUnavailable: an MCP server is not reachable, or failing on its side.
+	ServerUnavailable
+	// ServerProtocol: an MCP server's answer that cannot be understood.
+	ServerProtocol
+	// OutcomeUnknown is a call that was sent and not answered: whether it took effect is not known.
+	OutcomeUnknown
 	// Internal is a defect of ours.
 	Internal
 
@@ -59,32 +67,36 @@ type row struct{ name, state string }
 
 // The server's own codes wherever one fits; class IA only for what callers must branch on.
 var table = [kindCount]row{
-	Unclassified:     {"unclassified", "XX000"},
-	NotFound:         {"not_found", "42704"},
-	AlreadyExists:    {"already_exists", "42710"},
-	InvalidArgument:  {"invalid_argument", "22023"},
-	InvalidText:      {"invalid_text", "22P02"},
-	Privilege:        {"privilege", "42501"},
-	WrongState:       {"wrong_state", "55000"},
-	Busy:             {"busy", "55P03"},
-	Canceled:         {"canceled", "57014"},
-	Timeout:          {"timeout", "IA003"},
-	BudgetSpent:      {"budget_spent", "IA003"},
-	LimitExceeded:    {"limit_exceeded", "53400"},
-	Unsupported:      {"unsupported", "0A000"},
-	ApprovalRequired: {"approval_required", "IA001"},
-	PolicyDenied:     {"policy_denied", "IA002"},
-	ModelAuth:        {"model_auth", "08004"},
-	ModelQuota:       {"model_quota", "53400"},
-	ModelRateLimited: {"model_rate_limited", "53400"},
-	ModelOverflow:    {"model_overflow", "54000"},
-	ModelRefused:     {"model_refused", "IA004"},
-	ModelUnavailable: {"model_unavailable", "08006"},
-	ModelProtocol:    {"model_protocol", "08P01"},
-	ModelRejected:    {"model_rejected", "22023"},
-	ModelOutput:      {"model_output", "IA004"},
-	ToolFailed:       {"tool_failed", "38000"},
-	Internal:         {"internal", "XX000"},
+	Unclassified:      {"unclassified", "XX000"},
+	NotFound:          {"not_found", "42704"},
+	AlreadyExists:     {"already_exists", "42710"},
+	InvalidArgument:   {"invalid_argument", "22023"},
+	InvalidText:       {"invalid_text", "22P02"},
+	Privilege:         {"privilege", "42501"},
+	WrongState:        {"wrong_state", "55000"},
+	Busy:              {"busy", "55P03"},
+	Canceled:          {"canceled", "57014"},
+	Timeout:           {"timeout", "IA003"},
+	BudgetSpent:       {"budget_spent", "IA003"},
+	LimitExceeded:     {"limit_exceeded", "53400"},
+	Unsupported:       {"unsupported", "0A000"},
+	ApprovalRequired:  {"approval_required", "IA001"},
+	PolicyDenied:      {"policy_denied", "IA002"},
+	ModelAuth:         {"model_auth", "08004"},
+	ModelQuota:        {"model_quota", "53400"},
+	ModelRateLimited:  {"model_rate_limited", "53400"},
+	ModelOverflow:     {"model_overflow", "54000"},
+	ModelRefused:      {"model_refused", "IA004"},
+	ModelUnavailable:  {"model_unavailable", "08006"},
+	ModelProtocol:     {"model_protocol", "08P01"},
+	ModelRejected:     {"model_rejected", "22023"},
+	ModelOutput:       {"model_output", "IA004"},
+	ToolFailed:        {"tool_failed", "38000"},
+	ServerAuth:        {"server_auth", "08004"},
+	ServerUnavailable: {"server_unavailable", "08006"},
+	ServerProtocol:    {"server_protocol", "08P01"},
+	OutcomeUnknown:    {"outcome_unknown", "08007"},
+	Internal:          {"internal", "XX000"},
 }
 
 func (k Kind) row() row {

@@ -189,6 +189,21 @@ type storedTool struct {
 	UpdatedAt     string          `json:"updated_at"`
 }
 
+// storedMCP is a row of aidb_internal.mcp_tools, as far as an agent needs it.
+type storedMCP struct {
+	Name        string          `json:"name"`
+	Server      string          `json:"server"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"input_schema"`
+	Waits       bool            `json:"waits"`
+}
+
+func (t *storedMCP) tool() tool.Tool {
+	return tool.Tool{
+		Name: t.Name, Description: t.Description, Type: tool.MCP, Schema: t.Schema, Server: t.Server, Quarantined: t.Waits,
+	}
+}
+
 // tool is the tool that the row describes.
 func (t *storedTool) tool(kind string) tool.Tool {
 	return tool.Tool{

@@ -70,7 +70,7 @@ type Store struct {
 	head  []byte
 	begun bool
 
-	stored map[string]tool.Tool // SQL tools
+	stored map[string]tool.Tool // SQL and MCP tools
 	asked  map[string]bool      // names that were looked up among them
 
 	ahead     *spi.Rows // an agent's row that came with the start of the call
@@ -100,7 +100,8 @@ SELECT a.id, a.name, a.instructions, a.model, a.purpose,
        ` + headSQL + `,
        (SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.sql_tools t WHERE t.name = ANY (a.tools)),
        a.cost_budget, a.tree_token_budget, a.tree_cost_budget, a.compaction,
-       ` + redactionsSQL + `, ` + meteredSQL + `
+       ` + redactionsSQL + `, ` + meteredSQL + `,
+       (SELECT ` + mcpToolJSON + ` FROM aidb_internal.mcp_tools t WHERE t.name = ANY (a.tools) AND t.listed)
 FROM aidb_internal.agents a
 LEFT JOIN aidb_internal.purpose_registry p ON p.name = a.purpose
 LEFT JOIN aidb_internal.models m ON m.name = a.model
@@ -169,10 +170,12 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	if metered := r.bool(); d.Model != nil {
 		d.Model.Metered = metered
 	}
+	var remote []storedMCP
+	r.json(&remote)
 	if r.err != nil {
 		return nil, r.err
 	}
-	s.keep(d.Tools, tools)
+	s.keep(d.Tools, tools, remote)
 	if err := s.redactWith(rules); err != nil {
 		return nil, err
 	}
@@ -227,10 +230,15 @@ func (s *Store) Tools(ctx context.Context, names []string) ([]tool.Tool, error) 
 	return found, nil
 }
 
-const sqlToolsSQL = `
-SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.sql_tools t WHERE t.name = ANY ($1::text[])`
+// mcpToolJSON is the list of storedMCP of rows of mcp_tools.
+const mcpToolJSON = `jsonb_agg(jsonb_build_object('name', t.name, 'server', t.server, 'description', t.description,
+       'input_schema', t.input_schema, 'waits', t.new_hash IS NOT NULL))`
 
-// lookUp reads the SQL tools among the names that did not come with the agent.
+const storedToolsSQL = `
+SELECT (SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.sql_tools t WHERE t.name = ANY ($1::text[])),
+       (SELECT ` + mcpToolJSON + ` FROM aidb_internal.mcp_tools t WHERE t.name = ANY ($1::text[]) AND t.listed)`
+
+// lookUp reads the tools among the names that are not native and did not come with the agent.
 func (s *Store) lookUp(ctx context.Context, natives map[string]tool.Tool, names []string) error {
 	var unknown []string
 	for _, name := range names {
@@ -241,31 +249,39 @@ func (s *Store) lookUp(ctx context.Context, natives map[string]tool.Tool, names 
 	if len(unknown) == 0 {
 		return nil
 	}
-	rows, err := s.host.Batch(ctx, spi.Statement{SQL: sqlToolsSQL, Args: []any{textArray(unknown)}})
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: storedToolsSQL, Args: []any{textArray(unknown)}})
 	if err != nil {
 		return err
 	}
 	var tools []storedTool
+	var remote []storedMCP
 	if r, ok := firstRow(rows); ok {
-		if r.json(&tools); r.err != nil {
+		r.json(&tools)
+		if r.json(&remote); r.err != nil {
 			return r.err
 		}
 	}
-	s.keep(unknown, tools)
+	s.keep(unknown, tools, remote)
 	return nil
 }
 
-func (s *Store) keep(asked []string, tools []storedTool) {
+func (s *Store) keep(asked []string, tools []storedTool, remote []storedMCP) {
 	if s.asked == nil {
 		s.asked, s.stored = map[string]bool{}, map[string]tool.Tool{}
 	}
 	for _, name := range asked {
 		s.asked[name] = true
 	}
-	for i := range tools {
+	for i := range remote {
+		s.stored[remote[i].Name] = remote[i].tool()
+	}
+	for i := range tools { // after those of servers, which must not stand before them
 		s.stored[tools[i].Name] = tools[i].tool(tool.SQL)
 	}
 }
+
+// Forget has the stored tools looked up anew.
+func (s *Store) Forget() { s.asked = nil }
 
 // textArray is a text[] literal.
 func textArray(texts []string) string {

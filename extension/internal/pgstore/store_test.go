@@ -69,7 +69,7 @@ func agentRow(purpose, role any, retired string, source, credentials any) []*str
 	return values(someID, "helper", "You help.", "gpt", purpose, `["other"]`, `["run_sql_query"]`, nil,
 		nil, "200", "7", nil, "summarize", "t", "ann", "direct", "f", role, retired, nil, nil, nil,
 		"openai_completions", `{"model":"x"}`, source, credentials, nil, nil, "00ff", nil,
-		"0.5", "900", nil, `{"threshold": 0.5, "pin": ["run_sql_query"]}`, nil, "f")
+		"0.5", "900", nil, `{"threshold": 0.5, "pin": ["run_sql_query"]}`, nil, "f", nil)
 }
 
 func TestStore_Agent(t *testing.T) {

@@ -51,6 +51,8 @@ func (r *Runner) May(ctx context.Context, t tool.Tool, s Scope) error {
 	q := r.request(ctx, t, s)
 	q.CheckOnly, q.Probe = true, true
 	switch {
+	case t.Type == tool.MCP:
+		q.ReadOnly = s.Role == "" && len(s.Guards) == 0 // nothing runs as the caller
 	case t.Type == tool.SQL:
 		q.Statement, q.ReadOnly = t.Statement, t.ReadOnly
 		for _, sqlType := range t.Types {
@@ -65,7 +67,7 @@ func (r *Runner) May(ctx context.Context, t tool.Tool, s Scope) error {
 	}
 	result, err := r.Host.Tool(ctx, q)
 	if err != nil {
-		return r.stopped(t.Name, q, err)
+		return r.stopped(t, q, err)
 	}
 	r.passed(t.Name, s, q, result)
 	return nil

@@ -11,6 +11,7 @@ import (
 	"aidb/extension/internal/decision"
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/spi"
+	"aidb/extension/internal/tool"
 )
 
 // Refused is the error of a tool call that was denied: what stopped it, and the decision that says so.
@@ -67,14 +68,19 @@ func (r *Runner) refused(d decision.Record, err error) error {
 	if refusal.Reason == decision.PolicyDenied {
 		d.Point = decision.Policy
 	}
-	d.Object = object(refusal)
+	if what := object(refusal); what != "" {
+		d.Object = what
+	}
 	d.Attempted = d.Attempted || refusal.Reason == decision.EscalationBlocked
 	return &Refused{Err: err, ID: r.Decisions.Add(d), Reason: refusal.Reason}
 }
 
 // stopped records a call that was refused before it had a statement to run. Any other error is nobody's decision.
-func (r *Runner) stopped(toolName string, q spi.ToolRequest, err error) error {
-	d := decision.Record{At: r.now(), Tool: toolName, Point: decision.SQLExec, Role: q.Role, SQLState: fault.SQLState(err)}
+func (r *Runner) stopped(t tool.Tool, q spi.ToolRequest, err error) error {
+	d := decision.Record{At: r.now(), Tool: t.Name, Point: decision.SQLExec, Role: q.Role, SQLState: fault.SQLState(err)}
+	if t.Type == tool.MCP {
+		d.Point, d.Object = decision.MCPCall, t.Server
+	}
 	if refused := r.refused(d, err); refused != nil {
 		return refused
 	}

@@ -49,7 +49,7 @@ func (r *Runner) ask(ctx context.Context, t tool.Tool, s Scope, probe bool) (spi
 		r.passed(t.Name, s, q, result)
 		return result, nil
 	}
-	return result, r.stopped(t.Name, q, err)
+	return result, r.stopped(t, q, err)
 }
 
 // permitted asks whether the call would be let through and leaves no trace when it would. It returns the refusal, else

@@ -35,6 +35,7 @@ type Scope struct {
 	Elevated       bool
 	Purpose        string // "" is none
 	ReadOnly       bool   // a read-only run
+	Debug          bool   // what happens is shown as it does
 	Agent          string // "" outside an agent's run
 	AgentID        string
 	ConversationID string
@@ -55,6 +56,7 @@ type Runner struct {
 	Host      spi.Host
 	Catalog   Catalog
 	Models    Models
+	Remote    Remote
 	Limits    Limits
 	Decisions *decision.Trail
 }
@@ -77,6 +79,9 @@ func (r *Runner) Run(ctx context.Context, t tool.Tool, arguments string, s Scope
 
 // Execute checks the arguments and runs the tool.
 func (r *Runner) Execute(ctx context.Context, t tool.Tool, arguments string, s Scope) (string, error) {
+	if t.Type == tool.MCP {
+		return r.remoteText(ctx, t, arguments, s)
+	}
 	if s.ReadOnly && !t.ReadOnly {
 		return "", r.reject(t.Name, "", fault.New(fault.Privilege, "tool %s writes and cannot be used in a read-only run", fault.Name(t.Name)))
 	}

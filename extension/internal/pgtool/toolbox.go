@@ -53,7 +53,7 @@ func (o *Opener) Open(ctx context.Context, r agent.ToolboxRequest) (agent.Toolbo
 		return nil, err
 	}
 	b := &box{opener: o, request: r, runner: o.Runner, tools: make(map[string]tool.Tool, len(tools)), scope: Scope{
-		Role: r.Role, RoleID: r.RoleID, Elevated: r.Elevated, Purpose: r.Purpose, ReadOnly: r.ReadOnly, Agent: r.Agent, AgentID: r.AgentID.String(),
+		Role: r.Role, RoleID: r.RoleID, Elevated: r.Elevated, Purpose: r.Purpose, ReadOnly: r.ReadOnly, Debug: r.Debug, Agent: r.Agent, AgentID: r.AgentID.String(),
 		Guards: r.Guards,
 	}, warn: r.Caller.Superuser && r.Role == "", caller: r.Caller.Role}
 	if !r.ReadOnly {
@@ -65,6 +65,9 @@ func (o *Opener) Open(ctx context.Context, r agent.ToolboxRequest) (agent.Toolbo
 			continue
 		}
 		b.tools[t.Name] = t
+		if t.Quarantined {
+			continue // what a model would be shown is not what the tool is now
+		}
 		if r.Catalog && !t.ReadOnly && t.Name != actTool {
 			continue // known to act and describe_actions, and no function of the model's
 		}

@@ -61,6 +61,9 @@ type Tool struct {
 	Version       string
 	// Schema is the input schema of an MCP tool; Params is then not read.
 	Schema json.RawMessage
+	// Of an MCP tool: its server, and whether its definition has changed and waits for approval. Such a tool is not used.
+	Server      string
+	Quarantined bool
 }
 
 // Companion is a statement beside a tool's own: $1, $2, … stand for the parameters in Names. In an undo statement the name

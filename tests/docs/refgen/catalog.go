@@ -87,10 +87,12 @@ type column struct{ Name, Type, Comment string }
 const relationsSQL = `
 SELECT c.oid, n.nspname || '.' || c.relname, CASE c.relkind WHEN 'v' THEN 'view' ELSE 'table' END, coalesce(obj_description(c.oid, 'pg_class'), ''),
        ARRAY(SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'everybody' ELSE a.grantee::regrole::text END
-             FROM aclexplode(c.relacl) a WHERE a.grantee <> c.relowner AND a.privilege_type = 'SELECT' ORDER BY 1)
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+             FROM aclexplode(acl.rel) a WHERE a.grantee <> c.relowner AND a.privilege_type = 'SELECT' ORDER BY 1)
+FROM pg_class c
+CROSS JOIN LATERAL (SELECT nullif(c.relacl || ARRAY(SELECT DISTINCT unnest(t.attacl) FROM pg_attribute t WHERE t.attrelid = c.oid), '{}')) acl (rel)
+JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname IN ('aidb', 'aidb_internal', 'aidb_otel') AND c.relkind IN ('v', 'r', 'p')
-  AND EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee <> c.relowner AND a.privilege_type = 'SELECT')
+  AND EXISTS (SELECT FROM aclexplode(acl.rel) a WHERE a.grantee <> c.relowner AND a.privilege_type = 'SELECT')
 ORDER BY n.nspname, c.relname`
 
 const columnsSQL = `

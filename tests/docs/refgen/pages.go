@@ -306,7 +306,8 @@ func toolsPage(list []nativeTool, take func(string) example) string {
 		"function and nothing else of aidb: no USAGE on a schema, no table. The caller of an agent without a purpose is that\n" +
 		"role itself. `sleep` needs no grant and is offered to every agent without being listed.\n\n" +
 		"These are the native tools. Users add their own with `aidb.create_sql_tool`: a stored statement with parameters, which\n" +
-		"runs in the same sandbox and needs no grant but those on what it touches.\n\n" +
+		"runs in the same sandbox and needs no grant but those on what it touches; or they bring in those of MCP servers with\n" +
+		"`aidb.import_mcp_tools` ([mcp.md](../design/mcp.md)).\n\n" +
 		"Results are JSON texts: an array of one object a row, `{\"rows_affected\": n}`, or, when something was cut,\n" +
 		"`{\"truncated\": true, \"note\": …, \"rows\": […]}` (`aidb.max_tool_rows`, `aidb.max_tool_bytes`).\n\n" +
 		"| tool | read-only | purpose |\n|---|---|---|\n")

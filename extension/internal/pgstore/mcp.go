@@ -1,0 +1,153 @@
+package pgstore
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"aidb/extension/internal/fault"
+	"aidb/extension/internal/spi"
+)
+
+// MCPServer is a registered MCP server.
+type MCPServer struct {
+	Name        string
+	URL         string
+	Transport   string
+	Headers     json.RawMessage // stored ones; nil: none
+	HeadersEnv  string
+	HeadersFile string
+	Timeout     time.Duration // 0: the setting's
+	Concurrency int           // 0: the default
+	Age         time.Duration // of its list of tools; negative: it was never fetched
+}
+
+// MCPTool is a tool of a server and what is to be known before it is called.
+type MCPTool struct {
+	Server MCPServer
+	Tool   string // the server's name for it
+	Hash   string // of the definition that was approved
+	Waits  bool   // a changed definition waits for approval
+	// Allowed says whether the purpose admits the server.
+	Allowed bool
+}
+
+const serverColumns = `s.name, s.url, s.transport, s.header_source, c.headers, s.headers_env, s.headers_file, s.timeout_ms,
+       s.max_concurrency, coalesce(extract(epoch FROM clock_timestamp() - s.fetched_at), -1)::bigint`
+
+const serverSQL = `
+SELECT ` + serverColumns + `
+FROM aidb_internal.mcp_servers s
+LEFT JOIN aidb_internal.mcp_credentials c ON c.server = s.name
+WHERE s.name = $1`
+
+const mcpToolSQL = `
+SELECT ` + serverColumns + `, t.tool, t.hash, t.new_hash IS NOT NULL,
+       coalesce(s.name = ANY ((SELECT p.allowed_servers FROM aidb_internal.purpose_registry p WHERE p.name = $2)::text[]), true)
+FROM aidb_internal.mcp_tools t
+JOIN aidb_internal.mcp_servers s ON s.name = t.server
+LEFT JOIN aidb_internal.mcp_credentials c ON c.server = s.name
+WHERE t.name = $1 AND t.listed`
+
+func (r *row) server() (MCPServer, error) {
+	s := MCPServer{Name: r.text(), URL: r.text(), Transport: r.text()}
+	source := r.text()
+	s.Headers, s.HeadersEnv, s.HeadersFile = r.raw(), r.text(), r.text()
+	if ms := r.number(); ms != nil {
+		s.Timeout = time.Duration(*ms) * time.Millisecond
+	}
+	if n := r.number(); n != nil {
+		s.Concurrency = *n
+	}
+	if age := r.number(); age != nil {
+		s.Age = time.Duration(*age) * time.Second
+	}
+	if r.err == nil && source == "stored" && s.Headers == nil {
+		return s, fault.New(fault.WrongState, "MCP server %s has no headers in this database", fault.Name(s.Name)).
+			WithHint("A dump does not hold them: give them again with aidb.update_mcp_server.")
+	}
+	return s, r.err
+}
+
+// MCPServer returns a registered server; an error of kind NotFound when there is none of that name.
+func (s *Store) MCPServer(ctx context.Context, name string) (MCPServer, error) {
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: serverSQL, Args: []any{name}})
+	if err != nil {
+		return MCPServer{}, err
+	}
+	r, ok := firstRow(rows)
+	if !ok {
+		return MCPServer{}, fault.New(fault.NotFound, "MCP server %s not found", fault.Name(name))
+	}
+	return r.server()
+}
+
+// MCPTool returns a tool with its server as they are now; false when there is none of that name any more.
+func (s *Store) MCPTool(ctx context.Context, name, purpose string) (MCPTool, bool, error) {
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: mcpToolSQL, Args: []any{name, purpose}})
+	if err != nil {
+		return MCPTool{}, false, err
+	}
+	r, ok := firstRow(rows)
+	if !ok {
+		return MCPTool{}, false, nil
+	}
+	var t MCPTool
+	if t.Server, err = r.server(); err != nil {
+		return t, true, err
+	}
+	t.Tool, t.Hash, t.Waits, t.Allowed = r.text(), r.text(), r.bool(), r.bool()
+	return t, true, r.err
+}
+
+// Stale returns the servers whose lists are older than that, those first that were fetched longest ago.
+func (s *Store) Stale(ctx context.Context, age time.Duration) ([]string, error) {
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: `
+SELECT s.name FROM aidb_internal.mcp_servers s
+WHERE s.fetched_at IS NULL OR s.fetched_at < clock_timestamp() - make_interval(secs => $1::float8)
+ORDER BY s.fetched_at NULLS FIRST LIMIT 10`, Args: []any{age.Seconds()}})
+	if err != nil {
+		return nil, err
+	}
+	return column(rows[0]), nil
+}
+
+// ToolNames returns the names of all tools.
+func (s *Store) ToolNames(ctx context.Context) ([]string, error) {
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: `SELECT DISTINCT t.name FROM aidb.tools t ORDER BY 1`})
+	if err != nil {
+		return nil, err
+	}
+	return column(rows[0]), nil
+}
+
+func column(rows spi.Rows) []string {
+	list := make([]string, 0, len(rows.Values))
+	for _, v := range rows.Values {
+		if v[0] != nil {
+			list = append(list, *v[0])
+		}
+	}
+	return list
+}
+
+// StoreMCPTools stores the list that a server gave and returns how many of its tools there are now. Definitions is an
+// array of {tool, description, schema, hash}. Without wait nothing is stored while another transaction is at it: false.
+func (s *Store) StoreMCPTools(ctx context.Context, server string, definitions, info json.RawMessage, wait bool) (int, bool, error) {
+	rows, err := s.host.Batch(ctx, spi.Statement{
+		SQL:  `SELECT aidb_internal.store_mcp_tools($1, $2::jsonb, $3::jsonb, $4::boolean)`,
+		Args: []any{server, string(definitions), string(info), wait},
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	r, ok := firstRow(rows)
+	if !ok {
+		return 0, false, nil
+	}
+	n := r.number()
+	if n == nil {
+		return 0, false, r.err
+	}
+	return *n, true, nil
+}
