@@ -99,6 +99,10 @@ extern int	aidb_run_level(void);	/* of transactions, where the run was entered *
 extern void aidb_run_scope(const char *what);	/* begin, keep, undo */
 extern void aidb_leave_open_scope(MemoryContext outer) __attribute__((noreturn));
 
+/* --- worker/audit.c: decisions that outlive a rollback ------------------------- */
+extern void aidb_audit(AidbReader *r);
+extern void aidb_await_audit(void);
+
 /* --- requests.c: what Go may ask for ---------------------------------------- */
 extern uint32 aidb_handle_request(uint32 kind, AidbReader *r, StringInfo reply, Oid owner);
 extern void aidb_show_notice(AidbReader *r);

@@ -37,7 +37,7 @@
 #include <unistd.h>
 
 /* Changes whenever a struct, a message or a field of one changes. */
-#define AIDB_BRIDGE_VERSION 2
+#define AIDB_BRIDGE_VERSION 3
 
 /* The one symbol that the shim looks up in the Go library. */
 #define AIDB_BRIDGE_SYMBOL "aidb_bridge"
@@ -76,7 +76,9 @@ typedef enum AidbMsgKind
 	AIDB_REQ_ADMIT = 60,		/* key, concurrent, requests, tokens, tokens of this one: may a
 								 * model's request be sent? OK: ms to wait (0: yes), why */
 	AIDB_REQ_LEAVE,				/* key, tokens as admitted, tokens used: it is over; no reply */
-	AIDB_REQ_PAUSE				/* key, ms: nobody is to be admitted so long; no reply */
+	AIDB_REQ_PAUSE,				/* key, ms: nobody is to be admitted so long; no reply */
+	AIDB_REQ_AUDIT				/* COPY command, rows: decisions that are kept whatever becomes of
+								 * the transaction; no reply */
 } AidbMsgKind;
 
 typedef struct AidbMsg

@@ -27,6 +27,7 @@ char	   *aidb_k8s_secret_allowed_path_prefix = NULL;
 static bool actions = true;
 static bool allow_insecure_egress = false;
 static bool allow_insecure_tls = false;
+static int	audit = 0;
 static char *ca_file = NULL;
 static int	confirmation_ttl = 600;
 static char *default_purpose = NULL;
@@ -50,6 +51,12 @@ static int	unclassified_tools = 0;
 static const struct config_enum_entry delegation_roles[] = {
 	{"parent", 0, false},
 	{"narrowest", 1, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry audits[] = {
+	{"transaction", 0, false},
+	{"durable", 1, false},
 	{NULL, 0, false}
 };
 
@@ -108,6 +115,9 @@ aidb_define_settings(void)
 	define_bool("aidb.allow_superuser_tools",
 				"Lets tools that write run as a superuser caller of an agent without a purpose.",
 				&aidb_allow_superuser_tools, PGC_SUSET);
+	DefineCustomEnumVariable("aidb.audit",
+							 "When decision records are kept: with the caller's transaction, or as they are made, whatever becomes of that.",
+							 NULL, &audit, 0, audits, PGC_SUSET, 0, NULL, NULL, NULL);
 	define_string("aidb.ca_file",
 				  "File with the certificate authorities that model servers are verified with; empty: the system's.",
 				  &ca_file, "", PGC_SUSET);
@@ -211,6 +221,7 @@ aidb_config_fields(StringInfo buf)
 	aidb_fields_begin(buf);
 	put(buf, "allow_insecure_egress", allow_insecure_egress ? "t" : "f");
 	put(buf, "allow_insecure_tls", allow_insecure_tls ? "t" : "f");
+	put(buf, "audit", audits[audit].name);
 	put(buf, "ca_file", ca_file);
 	put(buf, "confirmation_ttl", psprintf("%d", confirmation_ttl));
 	put(buf, "default_purpose", default_purpose);

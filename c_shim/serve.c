@@ -310,6 +310,10 @@ handle_message(AidbBridge *b, AidbMsg *m, AidbResult *result)
 			aidb_read_begin(&r, m);
 			aidb_show_notice(&r);
 			return false;
+		case AIDB_REQ_AUDIT:
+			aidb_read_begin(&r, m);
+			aidb_audit(&r);
+			return false;
 		default:
 			if (!aidb_limits_message(b, m))
 				serve_request(b, m);
@@ -399,6 +403,7 @@ aidb_serve(const char *function, int nargs, char **args, Oid owner, AidbResult *
 	{
 		send_start(b, function, nargs, args);
 		serve_until_done(b, result);
+		aidb_await_audit();		/* what is returned is on record */
 	}
 	PG_CATCH();
 	{

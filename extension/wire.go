@@ -52,6 +52,8 @@ type wiring struct {
 	purpose   string // aidb.default_purpose
 	// patience is aidb.confirmation_ttl.
 	patience time.Duration
+	// durable is aidb.audit = 'durable'.
+	durable bool
 }
 
 func newWiring() *wiring {
@@ -129,6 +131,7 @@ func (w *wiring) configure(values map[string]string) {
 	w.narrowest = values["delegation_role"] == "narrowest"
 	w.redaction.off = values["redaction"] == "f"
 	w.purpose = values["default_purpose"]
+	w.durable = values["audit"] == "durable"
 	w.spans = telemetry.Client(values["otel_client"])
 	w.about.DatabaseName, w.about.DatabaseOID, w.about.SessionID = values["database_name"], values["database_oid"], values["session_id"]
 	w.limits = pgtool.Limits{
@@ -182,11 +185,17 @@ type parts struct {
 	remote *remote
 	trail  *decision.Trail
 	began  time.Time
+	// durable: decisions are handed over as they are made, and unkept is why one could not be.
+	durable bool
+	unkept  error
 }
 
 // record writes the decisions that no journal has written. Where nothing can be written, in a read-only transaction
 // or on a standby, they go to the server's log.
 func (p *parts) record(ctx context.Context) error {
+	if p.unkept != nil {
+		return p.unkept
+	}
 	if !p.start.InRecovery && !p.start.ReadOnly {
 		return p.store.WriteDecisions(ctx, p.trail)
 	}
@@ -198,7 +207,11 @@ func (p *parts) record(ctx context.Context) error {
 // was written would go with the statement.
 func (p *parts) log() {
 	for _, r := range p.trail.Take() {
-		p.host.Notice("log", "aidb decision: "+r.Line(), "")
+		line := r.Line()
+		if p.durable {
+			line = r.JSON()
+		}
+		p.host.Notice("log", "aidb decision: "+line, "")
 	}
 }
 
@@ -218,10 +231,24 @@ func (w *wiring) parts(host spi.Host, s spi.Start) (*parts, error) {
 	}
 	m := &models{wiring: w, host: host, store: store, trail: trail, scripts: w.dummy, who: s}
 	outside := &remote{wiring: w, host: host, store: store, start: s, limits: limits}
-	return &parts{
+	p := &parts{
 		host: host, start: s, store: store, models: m, remote: outside, trail: trail, began: time.Now(),
 		runner: &pgtool.Runner{Host: host, Catalog: store, Models: m, Remote: outside, Limits: limits, Decisions: trail},
-	}, nil
+	}
+	w.mu.Lock()
+	p.durable = w.durable
+	w.mu.Unlock()
+	// a standby has no worker, and a background task is one: each of its steps commits on its own
+	if to, ok := host.(spi.Auditor); ok && p.durable {
+		trail.Made = func() {
+			if s.InRecovery {
+				p.log()
+			} else if err := store.HandOver(context.Background(), trail, to); err != nil && p.unkept == nil {
+				p.unkept = err
+			}
+		}
+	}
+	return p, nil
 }
 
 func (w *wiring) agentConverse(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {

@@ -55,6 +55,7 @@ typedef struct Started
 	BackgroundWorkerHandle *handle;
 } Started;
 
+static Oid	owner = InvalidOid; /* of the extension */
 static Started started[AIDB_SLOTS];
 static int	nstarted = 0;
 
@@ -138,7 +139,6 @@ look(Waiting *waiting, int *nwaiting, int most)
 	Datum		values[1];
 	bool		there;
 	AidbOwnerScope scope;
-	Oid			owner;
 
 	*nwaiting = 0;
 	SetCurrentStatementStartTimestamp();
@@ -327,6 +327,7 @@ aidb_keeper_main(Datum arg)
 			busy = GetCurrentTimestamp();
 		forget_ended();
 		there = look(waiting, &nwaiting, (int) lengthof(waiting));
+		aidb_write_audit(there ? owner : InvalidOid);
 		staff(waiting, nwaiting);
 		if (nwaiting > 0)
 			busy = GetCurrentTimestamp();

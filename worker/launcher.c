@@ -150,7 +150,10 @@ start_keeper(Oid database)
 	bool		ok;
 
 	if (!database_exists(database))
+	{
+		aidb_forget_audit(database);
 		return true;			/* dropped meanwhile */
+	}
 	if (nstarted >= AIDB_DATABASES)
 		return false;
 	slot = aidb_reserve_slot(database, InvalidOid);

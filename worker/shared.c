@@ -41,6 +41,7 @@ make_shared_memory(void)
 		aidb_shared->lock = &(GetNamedLWLockTranche("aidb"))->lock;
 		for (int i = 0; i < AIDB_TASK_BELLS; i++)
 			ConditionVariableInit(&aidb_shared->bells[i]);
+		ConditionVariableInit(&aidb_shared->audited);
 	}
 	LWLockRelease(AddinShmemInitLock);
 }

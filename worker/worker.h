@@ -30,6 +30,8 @@
 #define AIDB_SLOTS 256			/* keepers and workers of the cluster */
 #define AIDB_DATABASES 256		/* that may ask for a keeper at a time */
 #define AIDB_TASK_BELLS 64		/* those who wait for a task share one of these */
+#define AIDB_AUDIT_ENTRIES 256	/* decisions that were handed over and are not written yet */
+#define AIDB_AUDIT_BYTES 16384	/* of one of them: its statement is cut at 5 kB */
 
 typedef struct AidbSlot
 {
@@ -47,6 +49,16 @@ typedef struct AidbSlot
 	TimestampTz since;			/* reserved, then attached */
 } AidbSlot;
 
+/* Decisions on their way from a session to its database's keeper. */
+typedef struct AidbAuditEntry
+{
+	Oid			database;		/* InvalidOid: the entry is free */
+	int			pid;			/* who handed it over */
+	uint64		order;
+	int			len;			/* of the command with its zero byte, and the rows with theirs */
+	char		data[AIDB_AUDIT_BYTES];
+} AidbAuditEntry;
+
 typedef struct AidbShared
 {
 	LWLock	   *lock;			/* guards all below but the bells */
@@ -56,6 +68,9 @@ typedef struct AidbShared
 	bool		overflow;		/* there were more: look at all */
 	AidbSlot	slots[AIDB_SLOTS];
 	ConditionVariable bells[AIDB_TASK_BELLS];
+	ConditionVariable audited;	/* entries became free */
+	uint64		audit_order;
+	AidbAuditEntry audit[AIDB_AUDIT_ENTRIES];
 } AidbShared;
 
 extern AidbShared *aidb_shared; /* NULL: not preloaded */
@@ -82,6 +97,10 @@ extern void aidb_wake_database(Oid database, Oid role);
 extern bool aidb_stop_database(Oid database);	/* true: none of its processes is left */
 extern int	aidb_bell_of(const unsigned char *uuid);
 extern void aidb_ring(int bell);
+
+/* --- audit.c ------------------------------------------------------------------ */
+extern void aidb_write_audit(Oid owner); /* the keeper's, in no transaction; InvalidOid: nobody can have them */
+extern void aidb_forget_audit(Oid database);
 
 /* --- a process's main function, and what all of them begin and end with ------- */
 extern void aidb_start_process(BackgroundWorker *worker, const char *function, const char *name, int slot);

@@ -1,5 +1,23 @@
 -- Ending background tasks, trying them again, and what they have done so far.
 
+CREATE OR REPLACE FUNCTION aidb_internal.end_delegates(task_id uuid, status aidb.task_status, why text)
+RETURNS void
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH RECURSIVE within AS (
+        SELECT t.id FROM aidb_internal.agent_task_queue t WHERE t.parent_task_id = $1
+        UNION ALL
+        SELECT t.id FROM within w JOIN aidb_internal.agent_task_queue t ON t.parent_task_id = w.id
+    )
+    UPDATE aidb_internal.agent_task_queue t
+    SET status = $2, error = $3, phase = NULL, phase_at = NULL, completed_at = clock_timestamp()
+    FROM within w WHERE t.id = w.id AND t.status IN ('PENDING', 'IN_PROGRESS', 'RECOVERY', 'AWAIT_APPROVAL')
+$$;
+COMMENT ON FUNCTION aidb_internal.end_delegates(uuid, aidb.task_status, text) IS
+    'Ends what was delegated in a task that is over.';
+REVOKE ALL ON FUNCTION aidb_internal.end_delegates(uuid, aidb.task_status, text) FROM PUBLIC;
+
 CREATE OR REPLACE FUNCTION aidb_internal.end_canceled_task(task_id uuid, worker bigint, why text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE
@@ -17,14 +35,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    WITH RECURSIVE within AS (
-        SELECT t.id FROM aidb_internal.agent_task_queue t WHERE t.parent_task_id = task.id
-        UNION ALL
-        SELECT t.id FROM within w JOIN aidb_internal.agent_task_queue t ON t.parent_task_id = w.id
-    )
-    UPDATE aidb_internal.agent_task_queue t
-    SET status = 'CANCELED', error = why, phase = NULL, phase_at = NULL, completed_at = clock_timestamp()
-    FROM within w WHERE t.id = w.id AND t.status IN ('PENDING', 'IN_PROGRESS', 'RECOVERY', 'AWAIT_APPROVAL');
+    PERFORM aidb_internal.end_delegates(task.id, 'CANCELED', why);
     INSERT INTO aidb_internal.action_log (
         id, conversation_id, agent_id, task_id, action_type, response_payload, status, error, role, initiated_by, created_at,
         completed_at, caller, principal)

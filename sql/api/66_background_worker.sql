@@ -124,7 +124,9 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    most constant integer := 5;
+    -- what ended the worker may have been another task, or the whole server
+    most constant integer := CASE WHEN interrupt_tasks.worker IS NULL THEN 50 ELSE 5 END;
+    one uuid;
     text constant text := format('task was interrupted %s times in the same step and is not tried again: %s', most, why);
 BEGIN
     WITH over AS (
@@ -141,6 +143,10 @@ BEGIN
     SELECT aidb_internal.uuid_of_time(), o.conversation_id, o.agent_id, o.id, 'error', jsonb_build_object('error', text), 'ERROR',
            text, o.role, o.initiated_by, clock_timestamp(), clock_timestamp(), o.caller, o.principal
     FROM over o;
+    FOREACH one IN ARRAY ids LOOP
+        PERFORM aidb_internal.end_delegates(one, 'ERROR', text)
+        FROM aidb_internal.agent_task_queue t WHERE t.id = one AND t.status = 'ERROR';
+    END LOOP;
     UPDATE aidb_internal.agent_task_queue t
     SET status = 'RECOVERY', attempts = t.attempts + 1, worker = NULL, phase = 'queue', phase_at = clock_timestamp()
     WHERE t.id = ANY (ids) AND t.worker IS NOT DISTINCT FROM coalesce(interrupt_tasks.worker, t.worker)
@@ -290,6 +296,8 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'task ''%'' is no longer this worker''s', top USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
+    -- a delegate that was begun before an interruption, and was not come back to
+    PERFORM aidb_internal.end_delegates(task_id, 'CANCELED', 'the task that delegated it is over');
 END
 $$;
 COMMENT ON FUNCTION aidb_internal.end_task(uuid, bigint, uuid, aidb.task_status, text, uuid, uuid, integer, integer, bigint, bigint, timestamptz, timestamptz, text, numeric) IS
@@ -304,7 +312,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
     UPDATE aidb_internal.agent_task_queue t
     SET status = 'ERROR', error = why, completed_at = clock_timestamp(), phase = NULL, phase_at = NULL, worker = NULL
-    WHERE t.id = $1 AND t.worker = $2 AND t.status IN ('IN_PROGRESS', 'RECOVERY')
+    WHERE t.id = $1 AND t.worker = $2 AND t.status IN ('IN_PROGRESS', 'RECOVERY');
+    SELECT aidb_internal.end_delegates($1, 'ERROR', why) FROM aidb_internal.agent_task_queue t WHERE t.id = $1 AND t.status = 'ERROR';
 $$;
 COMMENT ON FUNCTION aidb_internal.refuse_task(uuid, bigint, text) IS
     'Ends a task that a worker has in hand with an error.';

@@ -10,6 +10,7 @@ package decision
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -110,6 +111,21 @@ func (r Record) Timestamp() string { return r.At.UTC().Format("2006-01-02 15:04:
 func (r Record) Line() string {
 	return fmt.Sprintf("id=%s point=%s status=%s reason=%s agent=%q tool=%q purpose=%q role=%q caller=%q principal=%q object=%q query_hash=%s sqlstate=%s",
 		r.ID, r.Point, r.Status, r.Reason, r.Agent, r.Tool, r.Purpose, r.Role, r.Caller, r.Principal, r.Object, r.QueryHash(), r.SQLState)
+}
+
+// JSON is the record as one line for a program that reads logs, without the statement, as Line.
+func (r Record) JSON() string {
+	text, err := json.Marshal(map[string]any{
+		"decision_id": r.ID, "at": r.At.UTC().Format(time.RFC3339Nano), "conversation_id": r.ConversationID, "task_id": r.TaskID,
+		"agent": r.Agent, "purpose": r.Purpose, "tool": r.Tool, "interaction_point": r.Point, "principal": r.Principal, "caller": r.Caller,
+		"session_user_name": r.SessionUser, "role": r.Role, "status": r.Status, "denial_reason": r.Reason,
+		"attempted_escalation": r.Attempted, "object": r.Object, "query_hash": r.QueryHash(), "rows": r.Rows, "sqlstate": r.SQLState,
+		"duration_us": r.Duration.Microseconds(),
+	})
+	if err != nil {
+		return r.Line() // texts, numbers and times always marshal
+	}
+	return string(text)
 }
 
 // Link is a record's place in its chain.

@@ -18,6 +18,8 @@ type Trail struct {
 	Redact func(string) string
 	// MessageID is the call's prompt in the log, "" where none is kept.
 	MessageID string
+	// Made is told of each record at once; nil: nobody is.
+	Made func()
 
 	records []Record
 	taken   int
@@ -53,6 +55,9 @@ func (t *Trail) Add(r Record) uuid.UUID {
 	}
 	t.records = append(t.records, r)
 	t.own++
+	if t.Made != nil {
+		t.Made()
+	}
 	return r.ID
 }
 

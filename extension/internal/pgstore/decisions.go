@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"aidb/extension/internal/decision"
+	"aidb/extension/internal/fault"
 	"aidb/extension/internal/spi"
 )
 
@@ -81,18 +82,43 @@ func (s *Store) decisions(t *decision.Trail) (spi.Statement, bool) {
 
 // WriteDecisions writes what the run's journal has not: of a run that keeps no log, or of a tool without a run.
 func (s *Store) WriteDecisions(ctx context.Context, t *decision.Trail) error {
-	if !s.begun && t.Pending() {
-		rows, err := s.host.Batch(ctx, spi.Statement{SQL: "SELECT " + headSQL})
-		if err != nil {
-			return err
-		}
-		if r, ok := firstRow(rows); ok {
-			s.begin(r.text())
-		}
+	if err := s.chainFrom(ctx, t); err != nil {
+		return err
 	}
 	statement, ok := s.decisions(t)
 	if !ok {
 		return nil
 	}
 	return s.host.Write(ctx, statement)
+}
+
+// chainFrom finds the newest record, which the first of these follows, unless a statement has brought it along.
+func (s *Store) chainFrom(ctx context.Context, t *decision.Trail) error {
+	if s.begun || !t.Pending() {
+		return nil
+	}
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: "SELECT " + headSQL})
+	if err != nil {
+		return err
+	}
+	if r, ok := firstRow(rows); ok {
+		s.begin(r.text())
+	}
+	return nil
+}
+
+// HandOver gives the decisions that nobody has written to the host, which keeps them whatever becomes of the transaction.
+func (s *Store) HandOver(ctx context.Context, t *decision.Trail, to spi.Auditor) error {
+	if err := s.chainFrom(ctx, t); err != nil {
+		return err
+	}
+	statement, ok := s.decisions(t)
+	if !ok {
+		return nil
+	}
+	rows, ok := statement.Args[0].([]byte)
+	if !ok {
+		return fault.New(fault.Internal, "decisions are not rows")
+	}
+	return to.Audit(statement.SQL, rows)
 }

@@ -34,6 +34,7 @@ const (
 	ReqAdmit  uint32 = 60
 	ReqLeave  uint32 = 61
 	ReqPause  uint32 = 62
+	ReqAudit  uint32 = 63
 )
 
 // Message is one message that has arrived. Body is a list of fields.

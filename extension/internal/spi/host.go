@@ -232,3 +232,17 @@ func (r *run) Pause(key string, d time.Duration) {
 	w.Int(max(1, d.Milliseconds()))
 	_ = r.tell(seam.ReqPause, 0, &w)
 }
+
+// Auditor is a host that keeps rows whatever becomes of the transaction: a COPY command and its rows. It does not wait; what
+// cannot be kept ends the call.
+type Auditor interface {
+	Audit(command string, rows []byte) error
+}
+
+// Audit implements Auditor.
+func (r *run) Audit(command string, rows []byte) error {
+	var w seam.Writer
+	w.Text(command)
+	w.Bytes(rows)
+	return r.tell(seam.ReqAudit, 0, &w)
+}
