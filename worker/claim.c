@@ -287,3 +287,12 @@ aidb_stop_canceled(AidbBridge *b)
 		call_own("SELECT aidb_internal.canceled_tasks($1)", 1, types, values, NULL, stop_canceled, b);
 }
 
+/* Looks whether the extension is still there, and whose it is. */
+bool
+aidb_extension_is_there(void)
+{
+	aidb_begin();
+	aidb_owner = aidb_extension_owner();
+	aidb_commit(InvalidOid);
+	return OidIsValid(aidb_owner);
+}

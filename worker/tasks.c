@@ -203,6 +203,15 @@ become_caller(AidbTask *t)
 	(void) set_config_option("search_path", t->search_path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
 }
 
+/* A run ended by an error: the task is taken up again, from its last step. */
+static void
+interrupted(AidbBridge *b, AidbTask *t, const char *why)
+{
+	ereport(LOG, (errmsg("aidb task %s was interrupted: %s", t->id_text, why)));
+	aidb_stop_run(b, t);
+	aidb_give_back(t, why);
+}
+
 /* From BEGIN to COMMIT.  An error gives the task back: the step is undone, and tried again from the log. */
 static void
 serve_step(AidbBridge *b, AidbTask *t)
@@ -281,9 +290,7 @@ serve_step(AidbBridge *b, AidbTask *t)
 	MemoryContextSwitchTo(outer);
 	if (why)
 	{
-		ereport(LOG, (errmsg("aidb task %s was interrupted: %s", t->id_text, why)));
-		aidb_stop_run(b, t);
-		aidb_give_back(t, why);
+		interrupted(b, t, why);
 	}
 	else
 		aidb_ring(aidb_bell_of(t->id.data));
@@ -329,33 +336,23 @@ handle(AidbBridge *b, AidbMsg *m)
 				aidb_read_begin(&r, m);
 				(void) aidb_read_text(&r);
 				why = aidb_read_text(&r);
-				ereport(LOG, (errmsg("aidb task %s was interrupted: %s", t->id_text, why ? why : "")));
 				free(m);
-				aidb_give_back(t, why ? why : "");
+				interrupted(b, t, why ? why : "");
 				return true;
 			}
 		default:
 			{
-				uint32		kind = m->kind;
+				char	   *why = psprintf("request %u of the Go library outside a step", m->kind);
 
 				free(m);
-				elog(ERROR, "request %u of the Go library outside a step", kind);
+				interrupted(b, t, why);
+				return true;
 			}
 	}
 	return false;
 }
 
 /* --- the process ----------------------------------------------------------------------- */
-
-/* Looks whether the extension is still there, and whose it is. */
-static bool
-extension_is_there(void)
-{
-	aidb_begin();
-	aidb_owner = aidb_extension_owner();
-	aidb_commit(InvalidOid);
-	return OidIsValid(aidb_owner);
-}
 
 static void
 leave_room(AidbBridge *b)
@@ -385,7 +382,7 @@ aidb_worker_main(Datum arg)
 	loop = AllocSetContextCreate(TopMemoryContext, "aidb worker", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(loop);
 	aidb_make_task_table();
-	if (!extension_is_there())
+	if (!aidb_extension_is_there())
 		proc_exit(0);
 	b = aidb_go_bridge();
 	aidb_own_transactions = true;
@@ -405,7 +402,7 @@ aidb_worker_main(Datum arg)
 		if (aidb_take_wake(aidb_self))
 		{
 			hungry = true;
-			if (!extension_is_there())
+			if (!aidb_extension_is_there())
 				proc_exit(0);
 			aidb_stop_canceled(b);
 		}

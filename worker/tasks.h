@@ -44,6 +44,7 @@ extern void aidb_commit(Oid role);	/* as that role */
 extern void aidb_show_activity(const AidbTask *t);
 extern ErrorData *aidb_undo(MemoryContext outer);
 
+extern bool aidb_extension_is_there(void);
 extern int	aidb_claim(AidbBridge *b, int wanted);
 extern void aidb_give_back(AidbTask *t, const char *why);
 extern void aidb_hand_back_all(AidbBridge *b);
