@@ -159,6 +159,20 @@ func (b *box) Pass(ctx context.Context, call conversation.ToolCall, probe bool) 
 	return &agent.Result{Error: approval.Scrub(failure(err))}, nil
 }
 
+// Repeatable implements agent.Repeater: what leaves the database is not sent a second time when nobody knows whether it
+// arrived. A plan may have such a step.
+func (b *box) Repeatable(call conversation.ToolCall) bool {
+	if call.Name != actTool {
+		return b.tools[call.Name].Type != tool.MCP
+	}
+	for _, t := range b.tools {
+		if t.Type == tool.MCP {
+			return false
+		}
+	}
+	return true
+}
+
 func (b *box) names() string {
 	var s string
 	for i, spec := range b.specs {
