@@ -108,7 +108,7 @@ LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
     PERFORM aidb_internal.check_keys('config', config, '{
-        "model": "string", "url": "string", "max_tokens": "any", "stream": "boolean",
+        "model": "string", "url": "string", "max_tokens": "any", "stream": "boolean", "structured_output": "boolean",
         "is_hcp_model": "boolean", "system_prompt": "string", "temperature": "number", "top_p": "number",
         "seed": "integer", "thinking": "boolean", "extra_args": "object", "tls_config": "object"}');
     IF aidb_internal.is_blank(config ->> 'model') THEN

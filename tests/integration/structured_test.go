@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -27,6 +28,36 @@ func TestStructured_MessageIsJSON(t *testing.T) {
 	require.Contains(t, requests[0].Messages[0].Content, "You are a test.\n\n")
 	require.Contains(t, requests[0].Messages[0].Content, `"total":{"description":"in euros","type":"number"}`)
 	require.NotContains(t, string(requests[0].Body), "response_format")
+}
+
+// A server that is known to take the schema gets it; one that then refuses it is asked without, and not again.
+func TestStructured_SchemaIsHandedOnWhereItIsTaken(t *testing.T) {
+	ann := server.Conn(t, "ann")
+	servertest.Exec(t, ann, `SELECT aidb.create_model('st_native', 'openai_completions', $1::jsonb, credentials => $2::jsonb, validate => false)`,
+		map[string]any{"model": "st_native", "url": server.Model.URL(), "structured_output": true}, map[string]any{"api_key": servertest.Secret})
+	servertest.Exec(t, ann, "SELECT * FROM aidb.create_agent('st_native', 'You are a test.', 'st_native', output_type => "+orderType+")")
+	answer := `{"total": 1, "count": 2, "paid": false}`
+	server.Model.Script("st_native", fakemodel.Say(answer), fakemodel.Fail(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."), fakemodel.Say(answer), fakemodel.Say(answer), fakemodel.Say("free text"))
+	require.JSONEq(t, answer, servertest.MustAsk(t, ann, "st_native", "go").Message)
+	require.JSONEq(t, answer, servertest.MustAsk(t, ann, "st_native", "go").Message)
+	require.JSONEq(t, answer, servertest.MustAsk(t, ann, "st_native", "go").Message)
+	require.Equal(t, "free", servertest.MustAsk(t, ann, "st_native", "go", "output_type => 'null'").Message[:4])
+	var given []string
+	for _, r := range server.Model.Requests("st_native") {
+		var body struct {
+			Format struct {
+				Type   string `json:"type"`
+				Schema struct {
+					Schema struct {
+						Required []string `json:"required"`
+					} `json:"schema"`
+				} `json:"json_schema"`
+			} `json:"response_format"`
+		}
+		require.NoError(t, json.Unmarshal(r.Body, &body))
+		given = append(given, strings.TrimSpace(body.Format.Type+" "+strings.Join(body.Format.Schema.Schema.Required, ",")))
+	}
+	require.Equal(t, []string{"json_schema total,count,paid", "json_schema total,count,paid", "", "", ""}, given)
 }
 
 func TestStructured_RepairsAndGivesUp(t *testing.T) {

@@ -27,6 +27,9 @@ type ToolSpec struct {
 type Request struct {
 	Messages []conversation.Message
 	Tools    []ToolSpec
+	// Output is the JSON Schema that the answer has to be valid against, nil for free text. The messages say so, too: a
+	// model whose provider takes a schema hands it on, any other leaves it alone.
+	Output json.RawMessage
 	// MaxOutput is how many tokens of a reply are worth reading, 0 for all: what is beyond them could not be paid for. A
 	// model that streams stops there, and its reply says that it was cut.
 	MaxOutput int64

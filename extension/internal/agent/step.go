@@ -166,7 +166,7 @@ func (s *State) request() {
 	if s.messages[0].Content == "" {
 		messages = messages[1:]
 	}
-	r := Request{Messages: messages[:len(messages):len(messages)]}
+	r := Request{Messages: messages[:len(messages):len(messages)], Output: s.cfg.Output.Schema()}
 	var names []string
 	if s.offered {
 		r.Tools, names = s.cfg.Tools, s.names

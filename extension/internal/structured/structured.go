@@ -1,9 +1,9 @@
 // Package structured is the typed answer: an agent, or one call of it, may ask for JSON of a certain shape. Type says
 // to the model what is wanted, and reads what it gives; asking again, and how often, is the loop's business.
 //
-// What providers offer for this (response_format and the like) is not used: many servers refuse it, some of them only
-// beside tools, and none can be trusted without looking at what came. What is said in words and checked here works
-// with every model alike.
+// What providers offer for this (response_format and the like) is used where it is known to be there: many servers refuse
+// it, some of them only beside tools, and none can be trusted without looking at what came. So the words are always said,
+// and what comes is always checked here.
 package structured
 
 import (
@@ -60,6 +60,14 @@ func Compile(raw json.RawMessage) (*Type, error) {
 
 func unusable(err error) error {
 	return fault.Wrap(err, fault.InvalidArgument, "output_type cannot be used: %s", conversation.Clean(err.Error()))
+}
+
+// Schema is the JSON Schema of the type, nil for none.
+func (t *Type) Schema() json.RawMessage {
+	if t == nil {
+		return nil
+	}
+	return json.RawMessage(t.text)
 }
 
 // Instruction is what the model is told about its answer.

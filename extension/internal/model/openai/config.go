@@ -39,6 +39,7 @@ type config struct {
 	RequestsPerMinute     *int                       `json:"requests_per_minute"`
 	TokensPerMinute       *int64                     `json:"tokens_per_minute"`
 	Stream                *bool                      `json:"stream"`
+	StructuredOutput      *bool                      `json:"structured_output"`
 
 	base     string // URL without the chat path
 	endpoint string // URL with it
@@ -81,7 +82,7 @@ func (m *maxTokens) UnmarshalJSON(b []byte) error {
 var keys = []string{
 	"model", "url", "max_concurrent_requests", "max_tokens", "system_prompt", "temperature", "top_p", "seed",
 	"repeat_penalty", "repeat_last_n", "thinking", "extra_args", "tls_config", "is_hcp_model",
-	"requests_per_minute", "tokens_per_minute", "fallback", "stream",
+	"requests_per_minute", "tokens_per_minute", "fallback", "stream", "structured_output",
 }
 
 // CheckConfig is the strict reading of a config, for the moment when a model is registered: it also refuses
@@ -141,6 +142,15 @@ func parseConfig(raw json.RawMessage) (*config, error) {
 func (c *config) streams() bool {
 	if c.Stream != nil {
 		return *c.Stream
+	}
+	return strings.HasPrefix(c.endpoint, DefaultURL+"/")
+}
+
+// structures says whether the schema of a typed answer is sent as response_format. Where the config leaves it open, OpenAI's
+// own server gets it: of the others many refuse it, and some that take it answer no tool calls any more.
+func (c *config) structures() bool {
+	if c.StructuredOutput != nil {
+		return *c.StructuredOutput
 	}
 	return strings.HasPrefix(c.endpoint, DefaultURL+"/")
 }

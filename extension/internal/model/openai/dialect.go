@@ -29,6 +29,8 @@ type dialect struct {
 	noSystem bool
 	// noStream asks for the answer in one piece, noStreamUsage does not ask for the counts at the end of a stream.
 	noStream, noStreamUsage bool
+	// noFormat leaves the schema of a typed answer to the words of the system text.
+	noFormat bool
 }
 
 // sent is what adapt needs to know of the request that was refused.
@@ -42,6 +44,7 @@ type sent struct {
 	system   bool
 	stream   bool
 	counts   bool // those at the end of a stream
+	format   bool // the schema of the answer
 }
 
 // adapt returns the dialect that a refusal asks for, false when it asks for none that is new.
@@ -57,6 +60,8 @@ func (d dialect) adapt(f *wire.Failure, s sent) (dialect, bool) {
 		d.legacyTokens, d.modernTokens = true, false
 	case s.tokens && strings.Contains(w, "max_tokens") && d.legacyTokens && unsupported(w):
 		d.legacyTokens, d.modernTokens = false, true
+	case s.format && wire.AnyOf(w, "response_format", "json_schema", "json schema", "structured output"):
+		d.noFormat = true
 	case s.counts && strings.Contains(w, "stream_options"):
 		d.noStreamUsage = true
 	case s.stream && strings.Contains(w, "stream") && (unsupported(w) || wire.AnyOf(w, "not available", "cannot", "must be false", "disabled")):

@@ -49,8 +49,20 @@ func (w *writer) body(c *config, r agent.Request) []byte {
 			w.b = strconv.AppendInt(append(w.b, `,"max_completion_tokens":`...), int64(c.MaxTokens.Size), 10)
 		}
 	}
+	w.format(c, r.Output)
 	w.stream(c)
 	return append(w.b, '}')
+}
+
+// format hands on the schema of a typed answer. Not as a strict one: that is a dialect of its own, which most schemas do not
+// speak, and what comes is checked in any case.
+func (w *writer) format(c *config, schema json.RawMessage) {
+	if schema == nil || !c.structures() || w.d.noFormat || c.ExtraArgs["response_format"] != nil {
+		return
+	}
+	w.sent.format = true
+	w.b = append(w.b, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":false,"schema":`...)
+	w.b = append(append(w.b, conversation.CleanJSON(string(schema))...), `}}`...)
 }
 
 // stream asks for the answer as it is made: a server that sends into a closed connection stops working, one that answers

@@ -258,13 +258,14 @@ func TestDialect_Adapt(t *testing.T) {
 		"a bridge, alternate":        {`{"model":"m"}`, append(round, user("b")), nil, "conversation roles must alternate user and assistant", `{"role":"assistant","content":"(The results are noted`, ""},
 		"past tools":                 {`{"model":"m"}`, round, nil, "ValidationException: The toolConfig field must be defined when using toolUse and toolResult content blocks", `"tools":[{"type":"function","function":{"name":"count"`, ""},
 		"plain schemas":              {`{"model":"m"}`, []msg{user("p")}, []agent.ToolSpec{{Name: "t", Parameters: json.RawMessage(`{"type":"object","properties":{"a":{"exclusiveMinimum":0}}}`)}}, "Unknown name \"exclusiveMinimum\" at 'tools[0].function_declarations[0].parameters'", `"tools"`, "exclusiveMinimum"},
+		"no schema of the answer":    {`{"model":"m","structured_output":true}`, []msg{user("p")}, nil, "This response_format type is unavailable now", `"model":"m"`, "response_format"},
 		"no system role":             {`{"model":"m","system_prompt":"x"}`, round, nil, "System role not supported", `{"role":"user","content":"x\n\ns\n\na"}`, `"role":"system"`},
 		"temperature stays":          {`{"model":"m","temperature":0}`, []msg{user("p")}, nil, "Unsupported value: 'temperature' does not support 0 with this model.", "", ""},
 		"something else":             {`{"model":"m"}`, round, nil, "The model does not exist", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := agent.Request{Messages: c.messages, Tools: c.tools}
+			r := agent.Request{Messages: c.messages, Tools: c.tools, Output: json.RawMessage(`{"type":"object"}`)}
 			conf, err := parseConfig(json.RawMessage(c.config))
 			require.NoError(t, err)
 			_, _, s := write(t, c.config, dialect{}, r)

@@ -73,7 +73,7 @@ func (m *Model) complete(ctx context.Context, c *config, r agent.Request) (agent
 		}
 		return reply.Usage.Total(), f
 	}, func(f *wire.Failure) bool {
-		next, ok := spelt.adapt(f, len(r.Tools) > 0)
+		next, ok := spelt.adapt(f, len(r.Tools) > 0, r.Output != nil)
 		if !ok {
 			return false
 		}
@@ -123,12 +123,14 @@ func whole(body []byte, kind string, n *wire.Names) (agent.Reply, kept, *wire.Fa
 }
 
 // adapt returns the spelling that a refusal asks for, false when it asks for none that is new.
-func (s spelling) adapt(f *wire.Failure, tools bool) (spelling, bool) {
+func (s spelling) adapt(f *wire.Failure, tools, format bool) (spelling, bool) {
 	if f.Kind != fault.ModelRejected {
 		return s, false
 	}
 	old := s
 	switch {
+	case format && !s.noFormat && wire.AnyOf(f.Words, "text.format", "json_schema", "json schema", "structured output"):
+		s.noFormat = true
 	case wire.AnyOf(f.Words, "encrypted", "include"):
 		s.noThoughts = true
 	case wire.AnyOf(f.Words, "store"):

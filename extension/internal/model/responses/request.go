@@ -14,6 +14,7 @@ type spelling struct {
 	noThoughts bool // no encrypted thoughts: the model has none
 	noStore    bool // the server does not know the member
 	plain      bool // the less common keywords of the tools' schemas are left out
+	noFormat   bool // the schema of a typed answer is left to the words of the instructions
 }
 
 // writer writes a request's body.
@@ -49,6 +50,9 @@ func (w *writer) body(c *config, r agent.Request) []byte {
 		w.b = wire.AppendString(append(w.b, `,"text":{"format":{"type":"json_schema","name":`...), c.name)
 		w.b = append(append(w.b, `,"schema":`...), conversation.CleanJSON(string(c.schema))...)
 		w.b = append(w.b, `}}`...)
+	} else if r.Output != nil && !w.s.noFormat && c.ExtraArgs["text"] == nil {
+		w.b = append(w.b, `,"text":{"format":{"type":"json_schema","name":"answer","strict":false,"schema":`...)
+		w.b = append(append(w.b, conversation.CleanJSON(string(r.Output))...), `}}`...)
 	}
 	w.b = wire.AppendMembers(w.b, c.ExtraArgs, "model", "input", "instructions", "tools", "stream", "store", "max_output_tokens", "temperature", "top_p")
 	if !w.s.noStore {
