@@ -232,7 +232,7 @@ aidb_give_back(AidbTask *t, const char *why)
 {
 	Oid			types[3] = {UUIDOID, INT8OID, TEXTOID};
 	Datum		values[3];
-	char		nulls[3] = "   ";
+	char		nulls[] = "   ";
 
 	values[0] = UUIDPGetDatum(&t->id);
 	values[1] = Int64GetDatum(aidb_number);
