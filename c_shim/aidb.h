@@ -86,7 +86,6 @@ extern void aidb_set_run(uint64 id, Oid owner, char *caller, char *principal);
 extern void aidb_send_command(AidbBridge *b, uint32 kind, uint64 run_id, StringInfo body);
 extern void aidb_send_config(AidbBridge *b);
 extern AidbMsg *aidb_serve_request(AidbMsg *m);	/* the reply */
-extern AidbMsg *aidb_error_reply(const AidbMsg *m, const ErrorData *e);
 extern void aidb_serve_write(AidbMsg *m);
 extern void aidb_wait_for_go(AidbBridge *b, long timeout);
 extern const char *aidb_run_caller(void);	/* of the run in hand, or NULL */

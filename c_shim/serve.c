@@ -258,17 +258,6 @@ serve_request(AidbBridge *b, AidbMsg *m)
 	aidb_push(b, &b->replies, b->to_go, aidb_serve_request(m));
 }
 
-/* The reply to a request that was undone with its whole transaction. */
-AidbMsg *
-aidb_error_reply(const AidbMsg *m, const ErrorData *e)
-{
-	StringInfoData reply;
-
-	initStringInfo(&reply);
-	aidb_error_fields(&reply, e);
-	return new_message(AIDB_REP_ERROR, m->run, m->seq, &reply);
-}
-
 static void
 read_result(AidbMsg *m, AidbResult *result)
 {

@@ -123,7 +123,53 @@ can_share(const AidbMsg *m)
 	return (m->kind == AIDB_REQ_QUERY || m->kind == AIDB_REQ_SECRET) && m->seq != 0;
 }
 
-/* Requests of several runs in one transaction, each in a subtransaction of its own. */
+/* A run ended by an error: the task is taken up again, from its last step. */
+static void
+interrupted(AidbBridge *b, AidbTask *t, const char *why)
+{
+	ereport(LOG, (errmsg("aidb task %s was interrupted: %s", t->id_text, why)));
+	aidb_stop_run(b, t);
+	aidb_give_back(t, why);
+}
+
+/* How often a group is tried when its whole transaction fails: a cancel of the worker is not meant for its tasks. */
+#define GROUP_TRIES 3
+
+/* Serves the group in one transaction, each request in a subtransaction of its own; why that could not be, or NULL. */
+static const char *
+try_group(AidbMsg **asked, AidbMsg **answers, int n, MemoryContext mine)
+{
+	const char *volatile why = NULL;
+
+	PG_TRY();
+	{
+		aidb_begin();
+		for (int i = 0; i < n; i++)
+		{
+			AidbTask   *t = aidb_find_task(asked[i]->run);
+
+			if (i == 0)
+				aidb_show_activity(t);
+			aidb_set_run(t->run, aidb_owner, t->caller, t->principal);
+			answers[i] = aidb_serve_request(asked[i]);
+		}
+		aidb_commit(InvalidOid);
+		aidb_set_run(0, InvalidOid, NULL, NULL);
+	}
+	PG_CATCH();
+	{
+		why = aidb_undo(mine)->message;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(mine);
+	return why;
+}
+
+/*
+ * Requests of several runs together.  What fails with the whole transaction, by
+ * a cancel or when it commits, is no answer that a model could do something
+ * about: it is tried again, and then the tasks are.
+ */
 static void
 serve_group(AidbBridge *b, AidbMsg *first)
 {
@@ -132,7 +178,8 @@ serve_group(AidbBridge *b, AidbMsg *first)
 	AidbMsg    *asked[GROUP];
 	AidbMsg    *answers[GROUP] = {0};
 	uint64		bells = 0;
-	volatile int n = 0;
+	int			n = 0;
+	const char *why = NULL;
 
 	asked[n++] = first;
 	while (n < GROUP)
@@ -152,37 +199,30 @@ serve_group(AidbBridge *b, AidbMsg *first)
 			asked[n++] = m;
 	}
 	MemoryContextSwitchTo(mine);
-	PG_TRY();
+	for (int tries = 0; tries < GROUP_TRIES; tries++)
 	{
-		aidb_begin();
-		for (int i = 0; i < n; i++)
-		{
-			AidbTask   *t = aidb_find_task(asked[i]->run);
-
-			if (i == 0)
-				aidb_show_activity(t);
-			aidb_set_run(t->run, aidb_owner, t->caller, t->principal);
-			answers[i] = aidb_serve_request(asked[i]);
-			bells |= UINT64CONST(1) << aidb_bell_of(t->id.data);
-		}
-		aidb_commit(InvalidOid);
-		aidb_set_run(0, InvalidOid, NULL, NULL);
-	}
-	PG_CATCH();
-	{
-		ErrorData  *e = aidb_undo(mine);
-
+		why = try_group(asked, answers, n, mine);
+		if (why == NULL)
+			break;
 		for (int i = 0; i < n; i++)
 		{
 			if (answers[i])
 				free(answers[i]);
-			answers[i] = aidb_error_reply(asked[i], e);
+			answers[i] = NULL;
 		}
 	}
-	PG_END_TRY();
 	for (int i = 0; i < n; i++)
 	{
-		aidb_push(b, &b->replies, b->to_go, answers[i]);
+		AidbTask   *t = aidb_find_task(asked[i]->run);
+
+		if (t)					/* two requests may be of one task */
+		{
+			bells |= UINT64CONST(1) << aidb_bell_of(t->id.data);
+			if (why)
+				interrupted(b, t, why);
+		}
+		if (!why)
+			aidb_push(b, &b->replies, b->to_go, answers[i]);
 		free(asked[i]);
 	}
 	for (int i = 0; bells; i++, bells >>= 1)
@@ -201,15 +241,6 @@ become_caller(AidbTask *t)
 	/* who named no end user has the caller's name as principal, and the setting empty */
 	(void) set_config_option("aidb.principal", strcmp(t->principal, t->caller) == 0 ? "" : t->principal, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
 	(void) set_config_option("search_path", t->search_path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
-}
-
-/* A run ended by an error: the task is taken up again, from its last step. */
-static void
-interrupted(AidbBridge *b, AidbTask *t, const char *why)
-{
-	ereport(LOG, (errmsg("aidb task %s was interrupted: %s", t->id_text, why)));
-	aidb_stop_run(b, t);
-	aidb_give_back(t, why);
 }
 
 /* From BEGIN to COMMIT.  An error gives the task back: the step is undone, and tried again from the log. */

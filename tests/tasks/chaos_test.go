@@ -162,6 +162,11 @@ func (c *chaos) settle(seed uint64) {
 	require.Equal(c.t, strconv.Itoa(c.prompts), value("SELECT count(*) FROM aidb.agent_tasks WHERE parent_task_id IS NULL"), "seed %d", seed)
 	require.Equal(c.t, "", value("SELECT string_agg(DISTINCT concat_ws(' ', status, error), '; ') FROM aidb.agent_tasks WHERE status <> 'SUCCESS'"), "seed %d", seed)
 	require.Equal(c.t, "", value("SELECT string_agg(concat_ws(' ', task, n, k), '; ') FROM (SELECT task, n, count(*) k FROM effects GROUP BY 1, 2) e WHERE k > 1"), "effects that were repeated, seed %d", seed)
+	require.Equal(c.t, "", value(`SELECT string_agg(concat_ws(' ', e.task, e.k, l.payloads), E'\n') FROM (SELECT task, count(*) k FROM effects GROUP BY 1) e
+		LEFT JOIN LATERAL (SELECT string_agg(concat_ws(' ', g.action_type, g.status, g.response_payload, g.error), E'\n  ' ORDER BY g.created_at, g.id) AS payloads
+			FROM aidb_internal.action_log g WHERE g.conversation_id IN (SELECT p.conversation_id FROM aidb_internal.action_log p
+				WHERE p.action_type = 'user_prompt' AND p.request_payload::text LIKE '%"' || e.task || '"%')) l ON true
+		WHERE e.k < `+strconv.Itoa(effects)), "effects that are missing, seed %d", seed)
 	require.Equal(c.t, strconv.Itoa(effects*c.prompts), value("SELECT count(*) FROM effects"), "seed %d", seed)
 	require.Equal(c.t, "0", value("SELECT count(*) FROM aidb_internal.agent_task_queue WHERE worker IS NOT NULL"), "tasks that the dead hold, seed %d", seed)
 	require.Equal(c.t, "", value("SELECT string_agg(v::text, '; ') FROM (SELECT * FROM aidb.verify_decisions() LIMIT 5) v"), "seed %d", seed)

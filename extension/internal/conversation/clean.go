@@ -16,52 +16,66 @@ func Clean(s string) string {
 }
 
 // CleanJSON is Clean for a text that should be JSON: inside string literals the escapes of what jsonb refuses go too,
-// \u0000 altogether and an unpaired surrogate such as \ud800 to \ufffd. Text that is not JSON is treated alike.
+// \u0000 altogether and an unpaired surrogate such as \ud800 to \ufffd. What is not JSON does not become JSON by it: outside
+// of literals a NUL becomes a space, for 4, NUL and 2 are not 42.
 func CleanJSON(s string) string {
-	s = Clean(s)
-	if !strings.Contains(s, `\u`) {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if !strings.Contains(s, `\u`) && strings.IndexByte(s, 0) < 0 {
 		return s
 	}
 	var b strings.Builder
 	b.Grow(len(s))
+	inside := false
 	for i := 0; i < len(s); {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
+		switch {
+		case s[i] == '"':
+			inside = !inside
+		case s[i] == 0:
+			if !inside {
+				b.WriteByte(' ')
+			}
 			i++
 			continue
-		}
-		if s[i+1] != 'u' {
-			// An escaped backslash among others: the character after it does not begin an escape.
-			b.WriteString(s[i : i+2])
+		case s[i] == '\\' && i+1 < len(s) && s[i+1] != 'u':
+			// An escaped quote does not end the literal, and what follows an escaped backslash does not begin an escape.
+			b.WriteByte(s[i])
+			if s[i+1] != 0 {
+				b.WriteByte(s[i+1])
+			}
 			i += 2
 			continue
-		}
-		u, ok := hex4(s[i+2:])
-		switch {
-		case !ok:
-			b.WriteString(s[i : i+2])
-			i += 2
+		case s[i] == '\\' && inside && i+1 < len(s):
+			i += cleanEscape(&b, s[i:])
 			continue
-		case u == 0:
-		case u >= 0xD800 && u < 0xDC00:
-			low, ok := uint16(0), false
-			if strings.HasPrefix(s[i+6:], `\u`) {
-				low, ok = hex4(s[i+8:])
-			}
-			if ok && low >= 0xDC00 && low < 0xE000 {
-				b.WriteString(s[i : i+12])
-				i += 12
-				continue
-			}
-			b.WriteString(`\ufffd`)
-		case u >= 0xDC00 && u < 0xE000:
-			b.WriteString(`\ufffd`)
-		default:
-			b.WriteString(s[i : i+6])
 		}
-		i += 6
+		b.WriteByte(s[i])
+		i++
 	}
 	return b.String()
+}
+
+// cleanEscape writes the escape \uXXXX, or the pair of them, that s begins with as jsonb takes it, and returns its length.
+func cleanEscape(b *strings.Builder, s string) int {
+	u, ok := hex4(s[2:])
+	switch {
+	case !ok:
+		b.WriteString(s[:2])
+		return 2
+	case u == 0:
+	case u >= 0xD800 && u < 0xDC00:
+		if strings.HasPrefix(s[6:], `\u`) {
+			if low, ok := hex4(s[8:]); ok && low >= 0xDC00 && low < 0xE000 {
+				b.WriteString(s[:12])
+				return 12
+			}
+		}
+		b.WriteString(`\ufffd`)
+	case u >= 0xDC00 && u < 0xE000:
+		b.WriteString(`\ufffd`)
+	default:
+		b.WriteString(s[:6])
+	}
+	return 6
 }
 
 // hex4 reads four hexadecimal digits.
