@@ -44,79 +44,6 @@
 
 static TimestampTz yielding = 0;
 
-/* Messages that wait until the step in hand is over. */
-static AidbQueue held;
-
-/* --- messages ------------------------------------------------------------------------ */
-
-static void
-put_aside(AidbMsg *m, bool first)
-{
-	if (first)
-	{
-		m->next = held.head;
-		held.head = m;
-		if (held.tail == NULL)
-			held.tail = m;
-		return;
-	}
-	m->next = NULL;
-	if (held.tail)
-		held.tail->next = m;
-	else
-		held.head = m;
-	held.tail = m;
-}
-
-/* The next message in order, the caller's to free. */
-static AidbMsg *
-next_message(AidbBridge *b)
-{
-	AidbMsg    *m = held.head;
-
-	if (m == NULL)
-		return aidb_pop(b, &b->requests);
-	held.head = m->next;
-	if (held.head == NULL)
-		held.tail = NULL;
-	m->next = NULL;
-	return m;
-}
-
-/* The next message of one run; those of others are put aside. */
-static AidbMsg *
-next_message_of(AidbBridge *b, uint64 run)
-{
-	AidbMsg    *before = NULL;
-
-	for (AidbMsg *m = held.head; m; before = m, m = m->next)
-	{
-		if (m->run != run)
-			continue;
-		if (before)
-			before->next = m->next;
-		else
-			held.head = m->next;
-		if (held.tail == m)
-			held.tail = before;
-		m->next = NULL;
-		return m;
-	}
-	for (;;)
-	{
-		AidbMsg    *m;
-
-		while ((m = aidb_pop(b, &b->requests)) != NULL)
-		{
-			if (m->run == run)
-				return m;
-			put_aside(m, false);
-		}
-		CHECK_FOR_INTERRUPTS();
-		aidb_wait_for_go(b, -1);
-	}
-}
-
 static bool
 can_share(const AidbMsg *m)
 {
@@ -184,13 +111,13 @@ serve_group(AidbBridge *b, AidbMsg *first)
 	asked[n++] = first;
 	while (n < GROUP)
 	{
-		AidbMsg    *m = next_message(b);
+		AidbMsg    *m = aidb_next_message(b);
 
 		if (m == NULL)
 			break;
 		if (!can_share(m))
 		{
-			put_aside(m, true);
+			aidb_put_aside(m, true);
 			break;
 		}
 		if (aidb_find_task(m->run) == NULL)
@@ -267,7 +194,7 @@ serve_step(AidbBridge *b, AidbTask *t)
 		{
 			AidbReader	r;
 
-			m = next_message_of(b, t->run);
+			m = aidb_next_message_of(b, t->run);
 			switch (m->kind)
 			{
 				case AIDB_REQ_COMMIT:
@@ -445,7 +372,7 @@ aidb_worker_main(Datum arg)
 
 			hungry = aidb_claim(b, wanted) == wanted;
 		}
-		for (int i = 0; i < GROUP && (m = next_message(b)) != NULL; i++)
+		for (int i = 0; i < GROUP && (m = aidb_next_message(b)) != NULL; i++)
 		{
 			hungry |= handle(b, m);
 			CHECK_FOR_INTERRUPTS();
@@ -461,7 +388,7 @@ aidb_worker_main(Datum arg)
 			timeout = aidb_worker_idle_timeout * 1000L;
 		if (aidb_self->yield)
 			timeout = 100;
-		if (held.head || (hungry && !aidb_self->yield && aidb_in_hand() < aidb_worker_tasks))
+		if (aidb_some_aside() || (hungry && !aidb_self->yield && aidb_in_hand() < aidb_worker_tasks))
 			timeout = 0;
 		aidb_wait_for_go(b, timeout);
 	}

@@ -1,7 +1,8 @@
 /*
  * tasks.h
- *		What the two files of a worker process share: tasks.c serves the runs of
- *		its tasks, claim.c takes tasks and gives them back.
+ *		What the files of a worker process share: tasks.c serves the runs of its
+ *		tasks, messages.c has the order of what they ask for, claim.c takes tasks
+ *		and gives them back.
  */
 #ifndef AIDB_TASKS_H
 #define AIDB_TASKS_H
@@ -43,6 +44,11 @@ extern void aidb_begin(void);
 extern void aidb_commit(Oid role);	/* as that role */
 extern void aidb_show_activity(const AidbTask *t);
 extern ErrorData *aidb_undo(MemoryContext outer);
+
+extern void aidb_put_aside(AidbMsg *m, bool first);
+extern bool aidb_some_aside(void);
+extern AidbMsg *aidb_next_message(AidbBridge *b);
+extern AidbMsg *aidb_next_message_of(AidbBridge *b, uint64 run);
 
 extern bool aidb_extension_is_there(void);
 extern int	aidb_claim(AidbBridge *b, int wanted);
