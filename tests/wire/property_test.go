@@ -116,13 +116,16 @@ var wellFormed = map[string][]string{
 	},
 }
 
-// TestAnyReply_IsAnAnswerOrAClearError sends what no server should. AIDB_WIRE_RUNS sets how often, AIDB_WIRE_SEED repeats
-// one failure.
+// TestAnyReply_IsAnAnswerOrAClearError sends what no server should: the same each time, so that what fails is what was
+// changed. AIDB_WIRE_SEED=random sends other things, a number repeats one failure; AIDB_WIRE_RUNS sets how often.
 func TestAnyReply_IsAnAnswerOrAClearError(t *testing.T) {
 	runs := number("AIDB_WIRE_RUNS", 120)
 	for provider := range wellFormed {
 		t.Run(provider, func(t *testing.T) {
-			first := rand.Uint64()
+			first := uint64(212925671626285600)
+			if os.Getenv("AIDB_WIRE_SEED") == "random" {
+				first = rand.Uint64()
+			}
 			if fixed := number("AIDB_WIRE_SEED", 0); fixed > 0 {
 				first, runs = uint64(fixed), 1
 			}
