@@ -25,12 +25,14 @@ func (w *wiring) runTask(ctx context.Context, host spi.Host, s spi.Start) (int, 
 	if err != nil {
 		return 0, nil, fault.Wrap(err, fault.Internal, "the worker gave a task without an id")
 	}
-	holder := pgstore.TaskHolder{Host: steps, Worker: stringArg(s, 0), Top: id, Ended: new(bool)}
+	holder := pgstore.TaskHolder{Host: steps, Worker: stringArg(s, 0), Top: id, Ended: new(bool), Parked: new(bool)}
 	// a task is to its scripts what a session is: they begin with it
 	p.models.scripts = dummy.NewProvider()
 	resumed := boolArg(s, 7)
+	boxes := w.toolboxes(p)
+	boxes.Steps = steps
 	service := &agent.Service{
-		Store: p.store, Models: p.models, Toolboxes: w.toolboxes(p),
+		Store: p.store, Models: p.models, Toolboxes: boxes,
 		NewJournal: func() agent.Journal { return p.store.TaskJournal(p.trail, holder) },
 		Clock:      agent.SystemClock{}, IDs: agent.UUIDv7{}, Tracer: tracer{steps, w.redact}, Decisions: p.trail, Narrowest: w.delegatesNarrow(),
 		OpenModel: p.models.OpenNamed, Redact: w.redact,

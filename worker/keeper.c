@@ -14,8 +14,10 @@
  *	  longest; that one hands its tasks back and ends.
  *
  * States: looking (one short transaction) -> waiting, for a wake-up, for the
- * end of a worker, and while tasks wait for a second at most -> looking; it ends
- * when nothing has happened for aidb.worker_idle_timeout, or the extension is gone.
+ * end of a worker, while tasks wait for a second at most, and until the first
+ * of those that wait for a person has waited long enough -> looking; it ends
+ * when nothing has happened for aidb.worker_idle_timeout and no task waits for
+ * a person, or the extension is gone.
  */
 #include "worker.h"
 
@@ -36,6 +38,8 @@
 #include "compat.h"
 
 #define LOOK_AGAIN_MS 1000
+/* The clock may be set: what is due in a day is looked at more often than that. */
+#define LONGEST_MS INT64CONST(3600000)
 /* A task that has waited for so long may have another worker. */
 #define PATIENCE_MS 1000
 /* How long a role keeps its worker when others have none. */
@@ -130,9 +134,12 @@ numbers_alive(void)
 	return construct_array(numbers, n, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
 }
 
-/* One look; false when the extension is not there. */
+/*
+ * One look; false when the extension is not there.  *due: in how many ms it has
+ * to look for tasks that wait for a person, -1 when there are none.
+ */
 static bool
-look(Waiting *waiting, int *nwaiting, int most)
+look(Waiting *waiting, int *nwaiting, int most, long *due)
 {
 	static const char *const sql = "SELECT role, waiting, oldest_ms FROM aidb_internal.look_after_tasks($1)";
 	Oid			types[1] = {INT8ARRAYOID};
@@ -141,6 +148,7 @@ look(Waiting *waiting, int *nwaiting, int most)
 	AidbOwnerScope scope;
 
 	*nwaiting = 0;
+	*due = -1;
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
@@ -153,17 +161,27 @@ look(Waiting *waiting, int *nwaiting, int most)
 		if (SPI_connect() != SPI_OK_CONNECT)
 			elog(ERROR, "SPI_connect failed");
 		values[0] = PointerGetDatum(numbers_alive());
-		if (SPI_execute_with_args(sql, 1, types, values, NULL, false, most) != SPI_OK_SELECT)
+		if (SPI_execute_with_args(sql, 1, types, values, NULL, false, 0) != SPI_OK_SELECT)
 			elog(ERROR, "could not look after tasks");
 		for (uint64 i = 0; i < SPI_processed; i++)
 		{
 			bool		isnull;
 			HeapTuple	row = SPI_tuptable->vals[i];
 			TupleDesc	desc = SPI_tuptable->tupdesc;
+			Oid			role = DatumGetObjectId(SPI_getbinval(row, desc, 1, &isnull));
+			int64		ms;
 
-			waiting[i].role = DatumGetObjectId(SPI_getbinval(row, desc, 1, &isnull));
-			waiting[i].waiting = DatumGetInt64(SPI_getbinval(row, desc, 2, &isnull));
-			waiting[i].oldest_ms = DatumGetInt64(SPI_getbinval(row, desc, 3, &isnull));
+			if (isnull)
+			{
+				ms = DatumGetInt64(SPI_getbinval(row, desc, 3, &isnull));
+				*due = (long) Max(Min(ms, LONGEST_MS), LOOK_AGAIN_MS);
+				continue;
+			}
+			if (*nwaiting == most)
+				continue;
+			waiting[*nwaiting].role = role;
+			waiting[*nwaiting].waiting = DatumGetInt64(SPI_getbinval(row, desc, 2, &isnull));
+			waiting[*nwaiting].oldest_ms = DatumGetInt64(SPI_getbinval(row, desc, 3, &isnull));
 			(*nwaiting)++;
 		}
 		SPI_finish();
@@ -316,7 +334,8 @@ aidb_keeper_main(Datum arg)
 
 	for (;;)
 	{
-		long		timeout;
+		long		timeout,
+					due;
 		bool		there;
 
 		if (ShutdownRequestPending || slot->stop)
@@ -326,16 +345,16 @@ aidb_keeper_main(Datum arg)
 		if (aidb_take_wake(slot))
 			busy = GetCurrentTimestamp();
 		forget_ended();
-		there = look(waiting, &nwaiting, (int) lengthof(waiting));
+		there = look(waiting, &nwaiting, (int) lengthof(waiting), &due);
 		aidb_write_audit(there ? owner : InvalidOid);
 		staff(waiting, nwaiting);
 		if (nwaiting > 0)
 			busy = GetCurrentTimestamp();
-		if (!has_workers() && nwaiting == 0 &&
+		if (!has_workers() && nwaiting == 0 && due < 0 &&
 			(!there || TimestampDifferenceExceeds(busy, GetCurrentTimestamp(), aidb_worker_idle_timeout * 1000)) &&
 			aidb_leave_if_idle(slot))
 			proc_exit(0);
-		timeout = nwaiting > 0 ? LOOK_AGAIN_MS : has_workers() ? -1 : aidb_worker_idle_timeout * 1000L;
+		timeout = nwaiting > 0 ? LOOK_AGAIN_MS : due >= 0 ? due : has_workers() ? -1 : aidb_worker_idle_timeout * 1000L;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (timeout >= 0 ? WL_TIMEOUT : 0), timeout, PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 	}

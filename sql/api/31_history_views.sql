@@ -29,7 +29,7 @@ COMMENT ON COLUMN aidb.agent_tasks.response_message_id IS 'The answer, as id in 
 COMMENT ON COLUMN aidb.agent_tasks.caller_role IS 'The role that called the agent.';
 COMMENT ON COLUMN aidb.agent_tasks.parent_task_id IS 'The task whose agent delegated this one; NULL: it was called from outside. See aidb.task_tree.';
 COMMENT ON COLUMN aidb.agent_tasks.blocking IS 'true: the caller waits in its own session. false: it runs in the background.';
-COMMENT ON COLUMN aidb.agent_tasks.phase IS 'What an unfinished background task does now: queue, model, tool:<name> or sleep.';
+COMMENT ON COLUMN aidb.agent_tasks.phase IS 'What an unfinished background task does now: queue, model, tool:<name>, sleep or awaiting_confirmation.';
 REVOKE ALL ON aidb.agent_tasks FROM PUBLIC;
 GRANT SELECT ON aidb.agent_tasks TO aidb_users, aidb_auditor;
 

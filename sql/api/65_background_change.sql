@@ -18,6 +18,49 @@ COMMENT ON FUNCTION aidb_internal.end_delegates(uuid, aidb.task_status, text) IS
     'Ends what was delegated in a task that is over.';
 REVOKE ALL ON FUNCTION aidb_internal.end_delegates(uuid, aidb.task_status, text) FROM PUBLIC;
 
+-- Actions that a task and its delegates have proposed and that nobody has answered.
+CREATE OR REPLACE FUNCTION aidb_internal.task_actions(task_id uuid)
+RETURNS SETOF uuid
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH RECURSIVE within AS (
+        SELECT $1 AS id
+        UNION ALL
+        SELECT t.id FROM within w JOIN aidb_internal.agent_task_queue t ON t.parent_task_id = w.id
+    )
+    SELECT a.id FROM within w JOIN aidb_internal.actions a ON a.task_id = w.id WHERE a.status = 'pending'
+$$;
+COMMENT ON FUNCTION aidb_internal.task_actions(uuid) IS
+    'The actions of a task, and of all that was delegated in it, that wait for a person.';
+REVOKE ALL ON FUNCTION aidb_internal.task_actions(uuid) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb_internal.lock_actions(task_id uuid)
+RETURNS SETOF uuid
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT a.id FROM aidb_internal.actions a
+    WHERE a.id IN (SELECT i FROM aidb_internal.task_actions($1) i) AND a.status = 'pending'
+    ORDER BY a.id FOR UPDATE SKIP LOCKED
+$$;
+COMMENT ON FUNCTION aidb_internal.lock_actions(uuid) IS
+    'The same, without those that somebody is deciding; nobody can until this transaction ends.';
+REVOKE ALL ON FUNCTION aidb_internal.lock_actions(uuid) FROM PUBLIC;
+
+-- What a canceled task has proposed nobody can confirm any more: its time is over at once.
+CREATE OR REPLACE FUNCTION aidb_internal.end_actions(task_id uuid)
+RETURNS void
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    UPDATE aidb_internal.actions a SET expires_at = least(a.expires_at, clock_timestamp())
+    WHERE a.id IN (SELECT i FROM aidb_internal.task_actions($1) i) AND a.status = 'pending'
+$$;
+COMMENT ON FUNCTION aidb_internal.end_actions(uuid) IS
+    'Lets the actions of a task expire. Waits for whoever is deciding one.';
+REVOKE ALL ON FUNCTION aidb_internal.end_actions(uuid) FROM PUBLIC;
+
 CREATE OR REPLACE FUNCTION aidb_internal.end_canceled_task(task_id uuid, worker bigint, why text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE
@@ -27,8 +70,13 @@ AS $$
 DECLARE
     task aidb_internal.agent_task_queue;
 BEGIN
+    IF end_canceled_task.worker IS NULL THEN
+        -- before the task itself, as whoever decides them has it
+        PERFORM aidb_internal.end_actions(end_canceled_task.task_id);
+    END IF;
     UPDATE aidb_internal.agent_task_queue t
-    SET status = 'CANCELED', error = why, phase = NULL, phase_at = NULL, completed_at = clock_timestamp(), worker = NULL
+    SET status = 'CANCELED', error = why, phase = NULL, phase_at = NULL, completed_at = clock_timestamp(), worker = NULL,
+        awaits_until = NULL
     WHERE t.id = end_canceled_task.task_id AND t.worker IS NOT DISTINCT FROM end_canceled_task.worker
       AND t.status IN ('PENDING', 'IN_PROGRESS', 'RECOVERY', 'AWAIT_APPROVAL')
     RETURNING t.* INTO task;

@@ -217,6 +217,7 @@ BEGIN
           SELECT FROM pg_roles r
           WHERE r.rolname = t.initiated_by AND r.rolcanlogin
             AND (r.rolsuper OR has_database_privilege(r.oid, current_database(), 'CONNECT')));
+    PERFORM aidb_internal.resume_overdue_tasks();
     RETURN QUERY
         SELECT r.oid, count(*), (extract(epoch FROM clock_timestamp() - min(t.phase_at)) * 1000)::bigint
         FROM aidb_internal.agent_task_queue t
@@ -224,13 +225,46 @@ BEGIN
         WHERE t.worker IS NULL AND NOT t.blocking AND t.parent_task_id IS NULL AND t.status IN ('PENDING', 'RECOVERY')
         GROUP BY r.oid
         ORDER BY min(t.phase_at);
+    RETURN QUERY
+        SELECT NULL::oid, count(*), (extract(epoch FROM min(t.awaits_until) - clock_timestamp()) * 1000)::bigint
+        FROM aidb_internal.agent_task_queue t
+        WHERE t.status = 'AWAIT_APPROVAL' AND NOT t.blocking AND t.parent_task_id IS NULL
+        HAVING count(*) > 0;
 END
 $$;
 COMMENT ON FUNCTION aidb_internal.look_after_tasks(bigint[]) IS
-    'Recovers the tasks of workers that are not alive, and returns the session users that have tasks waiting.';
+    'Recovers the tasks of workers that are not alive, and returns the session users that have tasks waiting. A last row without a role says in how many milliseconds the first task has waited for a person as long as it may.';
 REVOKE ALL ON FUNCTION aidb_internal.look_after_tasks(bigint[]) FROM PUBLIC;
 
--- For whoever decides what a task awaits: it goes on at once, from its last step.
+-- The last step of a worker for now: in the transaction that wrote the action. task_id is the task that proposed it, top
+-- or a delegate's within it.
+CREATE OR REPLACE FUNCTION aidb_internal.park_task(
+    top uuid, worker bigint, task_id uuid, rounds integer, input_tokens bigint, output_tokens bigint, role text
+)
+RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    who text;
+BEGIN
+    PERFORM aidb_internal.step_task(top, worker, task_id, 'awaiting_confirmation', rounds, input_tokens, output_tokens, role);
+    UPDATE aidb_internal.agent_task_queue t
+    SET status = 'AWAIT_APPROVAL', worker = NULL,
+        awaits_until = coalesce((SELECT min(a.expires_at) FROM aidb_internal.actions a WHERE a.task_id = park_task.task_id AND a.status = 'pending'),
+                                clock_timestamp())
+    WHERE t.id = top
+    RETURNING t.initiated_by INTO who;
+    -- the keeper sees to it that the time is not forgotten
+    PERFORM aidb_internal.wake_workers(who, NULL);
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.park_task(uuid, bigint, uuid, integer, bigint, bigint, text) IS
+    'Puts a task aside that a worker has in hand, until a person has answered or their time is over; raises when the worker has lost it.';
+REVOKE ALL ON FUNCTION aidb_internal.park_task(uuid, bigint, uuid, integer, bigint, bigint, text) FROM PUBLIC;
+
+-- For whoever decides what a task awaits: it goes on when their transaction commits. A delegate proposes in the name of
+-- the task that was submitted.
 CREATE OR REPLACE FUNCTION aidb_internal.resume_task(task_id uuid)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE
@@ -239,9 +273,15 @@ AS $$
 DECLARE
     who text;
 BEGIN
+    WITH RECURSIVE above AS (
+        SELECT t.id, t.parent_task_id FROM aidb_internal.agent_task_queue t WHERE t.id = $1
+        UNION ALL
+        SELECT t.id, t.parent_task_id FROM above a JOIN aidb_internal.agent_task_queue t ON t.id = a.parent_task_id
+    )
     UPDATE aidb_internal.agent_task_queue t
-    SET status = 'PENDING', phase = 'queue', phase_at = clock_timestamp()
-    WHERE t.id = $1 AND t.status = 'AWAIT_APPROVAL'
+    SET status = 'PENDING', phase = 'queue', phase_at = clock_timestamp(), awaits_until = NULL
+    FROM above a
+    WHERE t.id = a.id AND a.parent_task_id IS NULL AND t.status = 'AWAIT_APPROVAL'
     RETURNING t.initiated_by INTO who;
     IF who IS NULL THEN
         RETURN false;
@@ -253,6 +293,32 @@ $$;
 COMMENT ON FUNCTION aidb_internal.resume_task(uuid) IS
     'Lets a task that awaits an approval go on, when this transaction commits; false when it awaits none.';
 REVOKE ALL ON FUNCTION aidb_internal.resume_task(uuid) FROM PUBLIC;
+
+-- Nobody has answered in time: the worker finds that, tells the model and writes it down. An action that somebody is
+-- deciding at this moment is left to them.
+CREATE OR REPLACE FUNCTION aidb_internal.resume_overdue_tasks()
+RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    due uuid;
+BEGIN
+    FOR due IN
+        SELECT t.id FROM aidb_internal.agent_task_queue t
+        WHERE t.status = 'AWAIT_APPROVAL' AND NOT t.blocking AND t.parent_task_id IS NULL AND t.awaits_until <= clock_timestamp()
+        ORDER BY t.awaits_until LIMIT 1000
+        FOR UPDATE SKIP LOCKED
+    LOOP
+        IF (SELECT count(*) FROM aidb_internal.task_actions(due)) = (SELECT count(*) FROM aidb_internal.lock_actions(due)) THEN
+            PERFORM aidb_internal.resume_task(due);
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.resume_overdue_tasks() IS
+    'Lets tasks go on that have waited for a person as long as they may.';
+REVOKE ALL ON FUNCTION aidb_internal.resume_overdue_tasks() FROM PUBLIC;
 
 -- In a view, so it is permission-checked as the reader; the number it takes is shown to nobody.
 CREATE OR REPLACE FUNCTION aidb_internal.worker_pid(worker bigint)

@@ -27,7 +27,7 @@ WHERE NOT t.blocking
        OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER')));
 COMMENT ON VIEW aidb.running_tasks IS
     'Background tasks that are not over: waiting, running or awaiting an approval. Readers see their own (same role and same aidb.principal), aidb_auditor all. Privileges: SELECT for aidb_users and aidb_auditor.';
-COMMENT ON COLUMN aidb.running_tasks.phase IS 'What the task does now: queue, model, tool:<name> or sleep.';
+COMMENT ON COLUMN aidb.running_tasks.phase IS 'What the task does now: queue, model, tool:<name>, sleep or awaiting_confirmation.';
 COMMENT ON COLUMN aidb.running_tasks.tool IS 'The tool that it is running.';
 COMMENT ON COLUMN aidb.running_tasks.since IS 'Since when it does that.';
 COMMENT ON COLUMN aidb.running_tasks.rounds IS 'Model calls begun.';

@@ -38,6 +38,7 @@ CREATE TABLE aidb_internal.agent_task_queue (
     started_at timestamptz,
     worker bigint,
     attempts integer,
+    awaits_until timestamptz,
     CONSTRAINT agent_task_queue_pkey PRIMARY KEY (id)
 );
 COMMENT ON TABLE aidb_internal.agent_task_queue IS
@@ -65,7 +66,7 @@ COMMENT ON COLUMN aidb_internal.agent_task_queue.principal IS
 COMMENT ON COLUMN aidb_internal.agent_task_queue.parent_task_id IS
     'The task whose agent delegated this call; NULL: it was called from outside.';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.phase IS
-    'What an unfinished background task does: queue, model, tool:<name>, sleep.';
+    'What an unfinished background task does: queue, model, tool:<name>, sleep, awaiting_confirmation.';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.phase_at IS
     'Since when it does that.';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.started_at IS
@@ -74,6 +75,8 @@ COMMENT ON COLUMN aidb_internal.agent_task_queue.worker IS
     'The worker process that has the background task in hand, by the number that it drew when it started; NULL: none has.';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.attempts IS
     'How often a background task was interrupted, by the end of its worker or an error of the server, since its last step.';
+COMMENT ON COLUMN aidb_internal.agent_task_queue.awaits_until IS
+    'When a background task that waits for a person goes on without their answer.';
 REVOKE ALL ON aidb_internal.agent_task_queue FROM PUBLIC;
 GRANT SELECT ON aidb_internal.agent_task_queue TO aidb_users, aidb_auditor;
 SELECT pg_extension_config_dump('aidb_internal.agent_task_queue', '');

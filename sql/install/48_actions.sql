@@ -68,6 +68,7 @@ SELECT pg_extension_config_dump('aidb_internal.actions', '');
 -- What waits, and what has ended without the model knowing: there are never many.
 CREATE INDEX actions_open_idx ON aidb_internal.actions (root_conversation_id) WHERE NOT told;
 CREATE INDEX actions_pending_idx ON aidb_internal.actions (caller, principal) WHERE status = 'pending';
+CREATE INDEX actions_task_idx ON aidb_internal.actions (task_id) WHERE status = 'pending';
 
 -- Apart and not in pg_extension_config_dump: nobody is granted anything on it, and a dump must not hold what confirms.
 -- No constraint beyond the key, because the message of a violated one prints the row.

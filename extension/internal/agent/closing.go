@@ -58,3 +58,42 @@ func (s *State) ownReport() string {
 	return fmt.Sprintf("The run was stopped: %s. The model gave no report; %d rounds with %d tool calls were completed.",
 		s.closing.why.Message, s.round, s.toolCalls)
 }
+
+// answer ends a run with its answer.
+func (s *State) answer(text string) {
+	logged := s.redact(text)
+	s.do(Log{
+		Type:     conversation.Answer,
+		Round:    s.logRound(),
+		Response: conversation.ContentsPayload(logged),
+		Status:   conversation.StatusSuccess,
+		Line:     s.line(conversation.Answer, logged),
+	})
+	f := Finish{Status: conversation.StatusSuccess, Answer: text, Declined: s.declined}
+	if s.declined != "" {
+		f.Status = conversation.StatusDenied
+	}
+	s.finish(f)
+}
+
+func (s *State) fail(status string, err *fault.Error) {
+	if text := s.redact(err.Message); text != err.Message {
+		c := *err
+		c.Message = text
+		err = &c
+	}
+	s.do(Log{
+		Type:     conversation.Failure,
+		Round:    s.logRound(),
+		Response: conversation.ErrorPayload(err.Message),
+		Status:   status,
+		Error:    err.Message,
+		Line:     s.line(conversation.Failure, err.Message),
+	})
+	s.finish(Finish{Status: status, Err: err})
+}
+
+func (s *State) finish(f Finish) {
+	s.finished = true
+	s.do(f)
+}

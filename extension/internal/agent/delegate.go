@@ -90,16 +90,23 @@ func delegateTool(f Delegate) tool.Tool {
 func (d *delegates) Specs() []ToolSpec { return d.specs }
 
 // Call implements Toolbox.
-func (d *delegates) Call(ctx context.Context, call conversation.ToolCall) (Result, error) {
+func (d *delegates) Call(ctx context.Context, call conversation.ToolCall, n int) (Result, error) {
 	if t, ok := d.tools[call.Name]; ok {
 		return d.delegate(ctx, t, call)
 	}
-	return d.Toolbox.Call(ctx, call)
+	return d.Toolbox.Call(ctx, call, n)
 }
 
 // delegate hands a call to another agent, if the temporal policies let it through. They are asked twice: before anything
 // is looked at, without a trace, and again when the other agent is about to begin, which is when the call counts.
 func (d *delegates) delegate(ctx context.Context, t tool.Tool, call conversation.ToolCall) (Result, error) {
+	begun, err := d.run.hasDelegated(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	if begun { // and counted
+		return d.run.delegate(t, call.Arguments, func() (*Result, error) { return nil, nil })
+	}
 	refusal, err := d.Pass(ctx, call, true)
 	if err != nil || refusal != nil {
 		return result(refusal), err
@@ -150,10 +157,35 @@ func (r *run) delegate(t tool.Tool, arguments string, pass func() (*Result, erro
 		return Result{}, err
 	case child != nil && child.failure != nil && errors.Is(child.failure, errTooDeep):
 		return Result{}, child.failure
+	case out.Parked:
+		return Result{Waits: true}, nil
 	case out.Error != nil:
 		return Result{Error: *out.Error, Used: child.used()}, nil
 	}
-	return Result{Contents: answerObject(*out.Message, out.ConversationID), Gist: *out.Message, Used: child.used()}, nil
+	return Result{
+		Contents: answerObject(*out.Message, out.ConversationID), Gist: *out.Message, Used: child.used(), Declined: child.declined(),
+	}, nil
+}
+
+// hasDelegated reports whether the call in hand was begun before the run was cut off: the delegate has a task.
+func (r *run) hasDelegated(ctx context.Context) (bool, error) {
+	id, resumed := r.service.backgroundTask(r)
+	if !resumed {
+		return false, nil
+	}
+	past, err := r.service.Background.Past(ctx, id)
+	return past != nil, err
+}
+
+// declined says that a person declined what the run proposed, as far as that is how it ended.
+func (r *run) declined() string {
+	switch {
+	case r.state != nil:
+		return r.state.declined
+	case r.past != nil:
+		return r.past.Declined
+	}
+	return ""
 }
 
 // used is what a run and all below it used; nothing of one that could not begin.
@@ -186,7 +218,10 @@ func text(raw json.RawMessage) (s string) {
 
 // runWithin runs a prepared delegate to its end.
 func (r *run) runWithin(child *run) (Outcome, error) {
-	id := r.decide(child.def.Name, child.acting, child.denied, decision.PurposeRefused)
+	id := uuid.Nil
+	if child.denied != nil || !child.resumed() { // what goes on was recorded when it began
+		id = r.decide(child.def.Name, child.acting, child.denied, decision.PurposeRefused)
+	}
 	if r.service.Decisions != nil {
 		defer r.service.Decisions.Enter(child.def.Name)()
 	}

@@ -86,14 +86,17 @@ type Models interface {
 // Result is the outcome of a tool call as the model sees it: contents, or an error text. The loop puts
 // "Tool error: " before an Error that does not begin with it. Gist is what tells whether a call that is repeated
 // brought something new, where Contents differ each time; "" is Contents. Used is what the runs used that the call
-// delegated. A background task suspends on Waits.
+// delegated.
 type Result struct {
 	Contents string
 	Error    string
 	Gist     string
 	Used     Used
-	// Waits says that the call was not run: it waits for a person.
+	// Waits says that the call was not run: it waits for a person. A background task is put aside until they answer.
 	Waits bool
+	// Action is the action that the call was, once a person has answered. Declined says why it is nothing: "" they said yes.
+	Action   string
+	Declined string
 }
 
 // Toolbox is the tools of one run. Call checks the arguments; whatever is wrong with the call or the tool is a
@@ -102,9 +105,11 @@ type Result struct {
 //
 // Pass asks the temporal policies of the run about a call that the toolbox does not run itself (a delegate): nil is yes,
 // a Result is what the model is told. With probe nothing is kept; without, the call counts as made.
+//
+// n is the number of the call in its run, from 1: a run that is taken up again gives a call the number that it had.
 type Toolbox interface {
 	Specs() []ToolSpec
-	Call(ctx context.Context, call conversation.ToolCall) (Result, error)
+	Call(ctx context.Context, call conversation.ToolCall, n int) (Result, error)
 	Pass(ctx context.Context, call conversation.ToolCall, probe bool) (*Result, error)
 }
 
@@ -292,4 +297,6 @@ type Outcome struct {
 	Message        *string
 	ConversationID *string
 	Error          *string
+	// Parked: none of them, the background task waits for a person and will be taken up again.
+	Parked bool
 }

@@ -10,6 +10,10 @@ package agent
 //	a tool's effect, commit    the tool is called again: its effect was not committed either
 //	an external call, commit   nothing: the model is told that the outcome is not known
 //
+// A call that waits for a person is a cut made on purpose. What was proposed and that the task waits commit together, and
+// then nothing of the run is left in memory. Whoever takes it up finds the call without a result, and an action of that
+// number: how the person answered is the result (see Waiter).
+//
 // A delegate is a run within the run with a task of its own. Its id is made of its parent's and of the number of the
 // call, so that the one who takes the parent up again finds it, and goes on with it in the same way.
 
@@ -19,6 +23,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -35,11 +40,13 @@ type Background struct {
 	Past func(ctx context.Context, task uuid.UUID) (*Past, error)
 }
 
-// Past is what was committed of a task. Records is all of its log. End is set when it is over.
+// Past is what was committed of a task. Records is all of its log. End is set when it is over; Declined then says that it
+// answered after a person's no.
 type Past struct {
-	Begun   Task
-	Records []conversation.Record
-	End     *Outcome
+	Begun    Task
+	Records  []conversation.Record
+	End      *Outcome
+	Declined string
 }
 
 // Progress is how a run stands after a step. Phase is what it does next: model, tool:<name> or sleep. Final: nothing, the
@@ -52,9 +59,17 @@ type Progress struct {
 }
 
 // ProgressJournal is a journal that writes each step as it is taken. It is told how the run stands before each Append.
+// Park writes that the task waits for a person; nothing more is written of the run then.
 type ProgressJournal interface {
 	Journal
 	Progress(p Progress)
+	Park(ctx context.Context) error
+}
+
+// Waiter is a toolbox whose calls may wait for a person. Answered is what became of the call of that number, which the run
+// made before it was parked: nil if nobody was asked, a Result that Waits if nobody has answered.
+type Waiter interface {
+	Answered(ctx context.Context, n int) (*Result, error)
 }
 
 // Repeater is a toolbox that knows which calls may be made again when it is not known whether they were made. A toolbox
@@ -140,6 +155,7 @@ func (r *run) resume(ctx context.Context, first Event) (Effect, error) {
 	last := &records[len(records)-1]
 	r.last, r.sequence = last.CreatedAt, last.Sequence
 	event, replies, done := Event(Started{At: records[0].CreatedAt}), 0, 0
+	var extended time.Duration
 	for {
 		var next Effect
 		for _, effect := range r.state.Step(event) {
@@ -152,7 +168,7 @@ func (r *run) resume(ctx context.Context, first Event) (Effect, error) {
 				r.state.Logged(e, records[done].ID)
 				done++
 			case Extend:
-				defer r.limit(ctx, e.By)
+				extended = e.By
 			case Warn:
 			default:
 				next = effect
@@ -160,12 +176,18 @@ func (r *run) resume(ctx context.Context, first Event) (Effect, error) {
 		}
 		if done == len(records) {
 			// the time in which nobody had the task is not the agent's
-			if away := r.service.Clock.Now().Sub(last.CompletedAt); away > 0 {
-				r.deadline = r.deadline.Add(away)
+			if now := r.service.Clock.Now(); now.After(last.CompletedAt) {
+				r.deadline = r.deadline.Add(now.Sub(last.CompletedAt))
 				r.state.cfg.Deadline = r.deadline
+				if end := r.hard(); !end.IsZero() {
+					r.limit(ctx, end.Sub(now))
+				}
 			}
 			if m, ok := r.model.(Resumer); ok {
 				m.Resume(replies)
+			}
+			if extended > 0 {
+				r.limit(ctx, extended)
 			}
 			r.state.recalled = true
 			return r.unknown(ctx, next)
@@ -194,7 +216,10 @@ func (r *run) happened(next Effect, records []conversation.Record) (Event, error
 		case failure == toolError+timeOver:
 			return TimeUp{At: rec.CompletedAt}, nil
 		}
-		result := Result{Contents: contents, Error: failure, Gist: r.gist(e.Call.Name, contents)}
+		result := Result{Contents: contents, Error: failure, Gist: r.gist(e.Call.Name, contents), Action: conversation.ReadAction(rec.Request)}
+		if rec.Status == conversation.StatusDenied {
+			result.Declined = rec.Error
+		}
 		result.Used.Tokens, result.Used.Cost = conversation.ReadDelegated(rec.Request)
 		return ToolDone{At: rec.CompletedAt, Result: result}, nil
 	}
@@ -259,22 +284,52 @@ func (r *run) unknown(ctx context.Context, next Effect) (Effect, error) {
 	if !ok {
 		return next, nil
 	}
+	box, delegate := r.toolbox, false
+	if d, ok := box.(*delegates); ok {
+		box = d.Toolbox
+		_, delegate = d.tools[call.Call.Name]
+	}
+	if w, ok := box.(Waiter); ok && !delegate {
+		answer, err := w.Answered(ctx, r.state.toolCalls)
+		switch {
+		case err != nil:
+			return nil, err
+		case answer != nil && answer.Waits:
+			return parked{}, nil
+		case answer != nil:
+			r.sent = r.service.Clock.Now()
+			return r.advance(ctx, ToolDone{At: r.sent, Result: *answer})
+		}
+	}
 	if refused := r.state.forgotten(call.Call); refused != "" {
 		r.sent = r.service.Clock.Now()
 		return r.advance(ctx, ToolDone{At: r.sent, Result: Result{Error: refused}})
 	}
-	box := r.toolbox
-	if d, ok := box.(*delegates); ok {
-		if _, delegate := d.tools[call.Call.Name]; delegate {
-			return next, nil
-		}
-		box = d.Toolbox
+	if delegate {
+		return next, nil
 	}
 	if t, ok := box.(Repeater); !ok || t.Repeatable(call.Call) {
 		return next, nil
 	}
 	r.sent = r.service.Clock.Now()
 	return r.advance(ctx, ToolDone{At: r.sent, Result: Result{Error: unknownCall}})
+}
+
+// parked is what to do with a run whose call waits for a person: nothing, until it is taken up again.
+type parked struct{}
+
+func (parked) effect() {}
+
+// park puts the run aside. Where a delegate waits, its own step has said so for all the runs above it.
+func (r *run) park(ctx context.Context) (Outcome, error) {
+	j, ok := r.journal.(ProgressJournal)
+	if !ok {
+		return Outcome{}, fault.New(fault.Internal, "a run that is not in the background cannot be put aside")
+	}
+	if err := j.Park(ctx); err != nil {
+		return Outcome{}, raised(ctx, err)
+	}
+	return Outcome{Parked: true}, nil
 }
 
 // refuseAgain ends a run that may no longer go on: its prompt is in the log already.

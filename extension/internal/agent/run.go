@@ -94,8 +94,13 @@ func (r *run) do(ctx context.Context) (Outcome, error) {
 			event, err = r.askModel(ctx, e)
 		case Run:
 			event, err = r.callTool(ctx, e)
+			if done, ok := event.(ToolDone); ok && done.Result.Waits && r.service.Background != nil {
+				return r.park(ctx)
+			}
 		case Finish:
 			return r.finish(ctx, e)
+		case parked:
+			return r.park(ctx)
 		default:
 			err = fault.New(fault.Internal, "agent loop came to a stop")
 		}
@@ -293,7 +298,7 @@ func (r *run) modelFor(e Ask) (Model, *Price, error) {
 
 // callTool calls a tool.
 func (r *run) callTool(ctx context.Context, e Run) (Event, error) {
-	result, err := r.toolbox.Call(r.timed, e.Call)
+	result, err := r.toolbox.Call(r.timed, e.Call, r.state.toolCalls)
 	at := r.service.Clock.Now()
 	switch {
 	case ctx.Err() != nil:
@@ -389,11 +394,12 @@ func (r *run) finish(ctx context.Context, f Finish) (Outcome, error) {
 	if now := stamp(r.service.Clock.Now()); now.After(end.CompletedAt) {
 		end.CompletedAt = now
 	}
-	if f.Err != nil {
+	switch {
+	case f.Err != nil:
 		r.failure, end.Error = f.Err, f.Err.Message
 		out.Error = &end.Error
-	} else {
-		out.Message = &f.Answer
+	default:
+		end.Error, out.Message = f.Declined, &f.Answer
 	}
 	if r.journal == nil {
 		return out, nil

@@ -82,7 +82,8 @@ type State struct {
 	next      int
 	truncated bool
 
-	prompted bool // the prompt is in the log already
+	declined string // that a person has declined what the run proposed last
+	prompted bool   // the prompt is in the log already
 	// recalled: the reply in hand was read from the log.
 	recalled bool
 	finished bool
@@ -239,11 +240,12 @@ type (
 	}
 	// Run is a tool call, answered by ToolDone, ToolBroke or TimeUp.
 	Run struct{ Call conversation.ToolCall }
-	// Finish ends the run: with an answer, or with Err.
+	// Finish ends the run: with an answer, or with Err. Declined comes with an answer, after a person's no.
 	Finish struct {
-		Status string
-		Answer string
-		Err    *fault.Error
+		Status   string
+		Answer   string
+		Declined string
+		Err      *fault.Error
 	}
 )
 

@@ -363,6 +363,15 @@ func (s *State) result(c conversation.ToolCall, r Result, timed bool) {
 	if r.Waits {
 		l.Status = conversation.StatusAwaitApproval
 	}
+	if r.Declined != "" {
+		l.Status, l.Error = conversation.StatusDenied, r.Declined
+	}
+	if r.Action != "" {
+		l.Request = conversation.OfAction(l.Request, r.Action)
+	}
+	if r.Action != "" || r.Declined != "" {
+		s.declined = r.Declined // a later answer of the person counts
+	}
 	if failed {
 		l.Status = conversation.StatusError
 		l.Response = conversation.ErrorPayload(logged)
@@ -405,38 +414,4 @@ func (s *State) timeUp() {
 		return
 	}
 	s.fail(conversation.StatusTimeout, s.cutShort())
-}
-
-func (s *State) answer(text string) {
-	logged := s.redact(text)
-	s.do(Log{
-		Type:     conversation.Answer,
-		Round:    s.logRound(),
-		Response: conversation.ContentsPayload(logged),
-		Status:   conversation.StatusSuccess,
-		Line:     s.line(conversation.Answer, logged),
-	})
-	s.finish(Finish{Status: conversation.StatusSuccess, Answer: text})
-}
-
-func (s *State) fail(status string, err *fault.Error) {
-	if text := s.redact(err.Message); text != err.Message {
-		c := *err
-		c.Message = text
-		err = &c
-	}
-	s.do(Log{
-		Type:     conversation.Failure,
-		Round:    s.logRound(),
-		Response: conversation.ErrorPayload(err.Message),
-		Status:   status,
-		Error:    err.Message,
-		Line:     s.line(conversation.Failure, err.Message),
-	})
-	s.finish(Finish{Status: status, Err: err})
-}
-
-func (s *State) finish(f Finish) {
-	s.finished = true
-	s.do(f)
 }

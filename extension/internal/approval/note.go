@@ -17,6 +17,34 @@ const (
 const Waiting = "This waits for the person's yes, which only they can say and which is not said to you by any tool. Nothing has run. " +
 	"Show them what it would do, and ask."
 
+// Fate is what became of an action.
+func (a *Action) Fate() string {
+	switch a.Status {
+	case Done:
+		return "was confirmed and has run."
+	case Stopped:
+		return "was confirmed, and stopped before its end."
+	case Void:
+		return "did not run: something it needs has changed since it was shown. Propose it again if it is still wanted."
+	case Undone:
+		return "was undone."
+	case Expired:
+		return "was not confirmed in time and did not run."
+	}
+	return "was not confirmed and did not run."
+}
+
+// Declined says why an action that nobody confirmed is over; "" when it is not, or somebody did.
+func (a *Action) Declined() string {
+	switch a.Status {
+	case Rejected:
+		return "a person declined what the agent proposed"
+	case Expired:
+		return "nobody confirmed in time what the agent proposed"
+	}
+	return ""
+}
+
 // Note tells the model how an action ended that it had proposed.
 func Note(a *Action) string {
 	var b strings.Builder
@@ -28,20 +56,7 @@ func Note(a *Action) string {
 		b.WriteString(s.Tool)
 	}
 	b.WriteString(") ")
-	switch a.Status {
-	case Done:
-		b.WriteString("was confirmed and has run.")
-	case Stopped:
-		b.WriteString("was confirmed, and stopped before its end.")
-	case Void:
-		b.WriteString("did not run: something it needs has changed since it was shown. Propose it again if it is still wanted.")
-	case Undone:
-		b.WriteString("was undone.")
-	case Expired:
-		b.WriteString("was not confirmed in time and did not run.")
-	default:
-		b.WriteString("was not confirmed and did not run.")
-	}
+	b.WriteString(a.Fate())
 	for _, o := range a.Outcomes {
 		fmt.Fprintf(&b, "\n%d. %s: ", o.Step, o.Tool)
 		switch {

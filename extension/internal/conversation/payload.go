@@ -159,6 +159,12 @@ func Delegated(request json.RawMessage, tokens, cost int64) json.RawMessage {
 	return append(b, '}')
 }
 
+// OfAction is a tool_response's request payload with the action that the call was.
+func OfAction(request json.RawMessage, action string) json.RawMessage {
+	b := append(request[:len(request)-1:len(request)-1], `,"action_id":`...)
+	return append(appendString(b, action), '}')
+}
+
 // Quote is s as a JSON string.
 func Quote(s string) string { return string(appendString(make([]byte, 0, len(s)+len(s)/8+2), s)) }
 

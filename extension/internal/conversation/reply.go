@@ -74,6 +74,17 @@ func ReadCompaction(payload json.RawMessage) (a Answered, failed bool, err error
 	return a, a.Usage == Usage{} && p.Estimated == nil, err
 }
 
+// ReadAction reads what OfAction wrote into a tool_response: "" when the call was no action.
+func ReadAction(request json.RawMessage) string {
+	var p struct {
+		Action string `json:"action_id"`
+	}
+	if json.Unmarshal(request, &p) != nil {
+		return ""
+	}
+	return p.Action
+}
+
 // ReadDelegated reads what Delegated wrote into a tool_response: nothing used where nothing is said.
 func ReadDelegated(request json.RawMessage) (tokens, cost int64) {
 	var p struct {

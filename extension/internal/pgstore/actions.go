@@ -119,6 +119,9 @@ SELECT pg_notify('aidb_action', jsonb_build_object('action_id', a.id, 'task_id',
                                                    'status', a.status)::text)
 FROM aidb_internal.actions a WHERE a.id = $1::uuid`
 
+// A background task that waits for the action goes on when this transaction commits.
+const resumeSQL = `SELECT aidb_internal.resume_task(a.task_id) FROM aidb_internal.actions a WHERE a.id = $1::uuid`
+
 // event is the statements that log and announce what has become of an action.
 func event(a *approval.Action, e approval.Event, by approval.Person, decisionID uuid.UUID) []spi.Statement {
 	id := a.ID.String()
@@ -178,6 +181,28 @@ const (
 	overdueSQL     = actionColumns + ` WHERE a.status = 'pending' AND a.expires_at <= clock_timestamp() AND $2 <> ''
 ORDER BY a.expires_at LIMIT $1::integer FOR UPDATE OF a SKIP LOCKED`
 )
+
+// An action that is locked is about to be decided. A worker does not wait for that: it has other tasks.
+const (
+	actionExistsSQL  = `SELECT EXISTS (SELECT FROM aidb_internal.actions a WHERE a.id = $1::uuid)`
+	awaitedActionSQL = actionColumns + ` WHERE a.id = $1::uuid FOR UPDATE OF a SKIP LOCKED`
+)
+
+// AwaitedAction implements pgtool.ActionStore.
+func (s *Store) AwaitedAction(ctx context.Context, id uuid.UUID) (a *approval.Action, busy bool, err error) {
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: actionExistsSQL, Args: []any{id.String()}})
+	if err != nil {
+		return nil, false, err
+	}
+	if r, ok := firstRow(rows); !ok || !r.bool() {
+		return nil, false, nil
+	}
+	list, _, err := s.actions(ctx, awaitedActionSQL, id.String(), "postgres")
+	if err != nil || len(list) == 0 {
+		return nil, true, err
+	}
+	return list[0], false, nil
+}
 
 func (s *Store) actions(ctx context.Context, sql, first, role string) (list []*approval.Action, approves bool, err error) {
 	rows, err := s.host.Batch(ctx, spi.Statement{SQL: sql, Args: []any{first, role}})
@@ -266,7 +291,7 @@ func (s *Store) Decide(ctx context.Context, a *approval.Action, e approval.Event
 	_, err := s.host.Batch(ctx, append([]spi.Statement{
 		{SQL: decideSQL, Args: []any{id, string(a.Status), outcome, decidedBy}},
 		{SQL: dropTokenSQL, Args: []any{id}},
-	}, event(a, e, by, decisionID)...)...)
+	}, append(event(a, e, by, decisionID), spi.Statement{SQL: resumeSQL, Args: []any{id}})...)...)
 	return err
 }
 

@@ -22,12 +22,13 @@ type StepHost interface {
 }
 
 // TaskHolder says who writes: the worker that has the task in hand. Top is the task that was submitted, the others are
-// its delegates'. Ended is set when that one has ended.
+// its delegates'. Ended is set when that one has ended; Parked when it waits for a person, and no more is written.
 type TaskHolder struct {
 	Host   StepHost
 	Worker string
 	Top    uuid.UUID
 	Ended  *bool
+	Parked *bool
 }
 
 // taskJournal writes one run of a background task, each step in a transaction with what the step has done.
@@ -57,6 +58,20 @@ const stepTaskSQL = `SELECT aidb_internal.step_task($1::uuid, $2::bigint, $3::uu
 const endTaskSQL = `
 SELECT aidb_internal.end_task($1::uuid, $2::bigint, $3::uuid, $4::aidb.task_status, $5, $6::uuid, $7::uuid, $8::integer, $9::integer,
     $10::bigint, $11::bigint, $12::timestamptz, $13::timestamptz, $14, $15::numeric)`
+
+const parkTaskSQL = `SELECT aidb_internal.park_task($1::uuid, $2::bigint, $3::uuid, $4::integer, $5::bigint, $6::bigint, $7)`
+
+// Park implements agent.ProgressJournal: with what was proposed, in the step that is open.
+func (j *taskJournal) Park(ctx context.Context) error {
+	p, h := &j.progress, &j.holder
+	if *h.Parked {
+		return nil
+	}
+	*h.Parked = true
+	return h.Host.End(ctx, append(j.written(), spi.Statement{SQL: parkTaskSQL, Args: []any{
+		h.Top.String(), h.Worker, j.task.ID.String(), p.Rounds, optionalNumber(p.Usage.Input), optionalNumber(p.Usage.Output), j.task.Role,
+	}})...)
+}
 
 // Progress implements agent.ProgressJournal.
 func (j *taskJournal) Progress(p agent.Progress) { j.progress = p }
@@ -125,7 +140,7 @@ const pastRecordsSQL = `
 SELECT l.id, l.sequence_id, l.action_type, l.request_payload, l.response_payload, l.status, l.error,
        (extract(epoch FROM l.created_at) * 1000000)::bigint, (extract(epoch FROM coalesce(l.completed_at, l.created_at)) * 1000000)::bigint
 FROM aidb_internal.action_log l
-WHERE l.task_id = $1::uuid
+WHERE l.task_id = $1::uuid AND l.action_type <> 'approval'
 ORDER BY l.created_at, l.id`
 
 // Past reads what was committed of a background task; nil when it was never begun.
@@ -152,6 +167,14 @@ func (s *Store) Past(ctx context.Context, task uuid.UUID) (*agent.Past, error) {
 	case conversation.StatusSuccess:
 		text := conversationID.String()
 		p.End = &agent.Outcome{Message: answer, ConversationID: &text}
+	case conversation.StatusDenied:
+		if p.End = (&agent.Outcome{Error: failure}); answer != nil {
+			text := conversationID.String()
+			p.End = &agent.Outcome{Message: answer, ConversationID: &text}
+			if failure != nil {
+				p.Declined = *failure
+			}
+		}
 	default:
 		p.End = &agent.Outcome{Error: failure}
 	}

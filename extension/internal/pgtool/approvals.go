@@ -27,6 +27,8 @@ type ActionStore interface {
 	Action(ctx context.Context, id uuid.UUID, role string) (a *approval.Action, approves bool, err error)
 	// OpenActions are those of a conversation that wait or that the model has not been told the end of, oldest first.
 	OpenActions(ctx context.Context, root uuid.UUID) ([]*approval.Action, error)
+	// AwaitedAction is the one that a background task waits for; nil and busy: somebody is deciding it at this moment.
+	AwaitedAction(ctx context.Context, id uuid.UUID) (a *approval.Action, busy bool, err error)
 	// OverdueActions are some of those that wait although their time is over.
 	OverdueActions(ctx context.Context, limit int) ([]*approval.Action, error)
 	// Decide writes the status and outcomes of an action that was decided, its event, and takes its token away.

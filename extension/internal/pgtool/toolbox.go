@@ -24,6 +24,12 @@ type Catalog interface {
 	Fresh(ctx context.Context, name string) (*tool.Tool, error)
 }
 
+// Steps are the transactions of a background task.
+type Steps interface {
+	Begin(ctx context.Context) error
+	End(ctx context.Context, statements ...spi.Statement) error
+}
+
 // sleepTool is offered to every agent without being listed.
 const sleepTool = "sleep"
 
@@ -37,6 +43,8 @@ type Opener struct {
 	IDs       agent.IDs
 	Random    io.Reader
 	TTL       time.Duration // aidb.confirmation_ttl
+	// Steps are those of a background task, of which what its tools do is a part; nil in a session.
+	Steps Steps
 
 	warned bool // that tools run as a superuser: once a call
 }
@@ -106,11 +114,13 @@ type box struct {
 	scope   Scope
 	warn    bool // the caller is a superuser and the agent has no purpose
 	caller  string
+	number  int // of the call in hand
 }
 
 func (b *box) Specs() []agent.ToolSpec { return b.specs }
 
-func (b *box) Call(ctx context.Context, call conversation.ToolCall) (agent.Result, error) {
+func (b *box) Call(ctx context.Context, call conversation.ToolCall, n int) (agent.Result, error) {
+	b.number = n
 	t, ok := b.tools[call.Name]
 	if !ok {
 		return agent.Result{Error: "tool " + fault.Name(call.Name) + " not found; the tools are: " + b.names()}, nil

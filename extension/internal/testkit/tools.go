@@ -82,7 +82,7 @@ type toolbox struct {
 
 func (b *toolbox) Specs() []agent.ToolSpec { return b.specs }
 
-func (b *toolbox) Call(ctx context.Context, c conversation.ToolCall) (agent.Result, error) {
+func (b *toolbox) Call(ctx context.Context, c conversation.ToolCall, _ int) (agent.Result, error) {
 	b.owner.mu.Lock()
 	b.owner.calls = append(b.owner.calls, c)
 	f := b.owner.Tools[c.Name]
