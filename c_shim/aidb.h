@@ -24,6 +24,7 @@
 /* --- guc.c: settings ------------------------------------------------------ */
 extern int	aidb_max_tool_rows;
 extern int	aidb_max_tool_bytes;	/* bytes */
+extern int	aidb_tool_temp_file_limit;	/* kB */
 extern int	aidb_tool_timeout;		/* ms */
 extern bool aidb_allow_superuser_tools;
 extern bool aidb_test_hooks;

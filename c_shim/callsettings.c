@@ -94,6 +94,9 @@ aidb_set_call_settings(const char *search_path, bool read_only)
 	set_for_call("client_min_messages", "error");
 	if (work_mem > 64 * 1024)
 		set_for_call("work_mem", "64MB");
+	/* a sort that is made to spill would fill the disk that everybody's data is on */
+	if (aidb_tool_temp_file_limit >= 0 && (temp_file_limit < 0 || temp_file_limit > aidb_tool_temp_file_limit))
+		set_for_call("temp_file_limit", psprintf("%d", aidb_tool_temp_file_limit));
 	hide_settings();
 	/* 16 and later refuse SAVE for it; LOCAL is undone with the nest level too */
 	if (read_only)

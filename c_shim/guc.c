@@ -15,6 +15,7 @@
 
 int			aidb_max_tool_rows = 100;
 int			aidb_max_tool_bytes = 256 * 1024;
+int			aidb_tool_temp_file_limit = 1024 * 1024;
 int			aidb_tool_timeout = 10000;
 bool		aidb_allow_superuser_tools = false;
 bool		aidb_test_hooks = false;
@@ -103,6 +104,24 @@ check_principal(char **newval, void **extra, GucSource source)
 	return false;
 }
 
+/*
+ * Everybody may read a setting, and where it was set (pg_db_role_setting): no
+ * place for a password.
+ */
+static bool
+check_proxy(char **newval, void **extra, GucSource source)
+{
+	const char *host = strstr(*newval, "://");
+	const char *at = strchr(*newval, '@');
+	const char *colon = strchr(host ? host + 3 : *newval, ':');
+
+	if (at == NULL || colon == NULL || colon > at)
+		return true;
+	GUC_check_errmsg("parameter \"aidb.https_proxy\" must not hold a password");
+	GUC_check_errhint("Everybody may read settings. Put the proxy into HTTPS_PROXY of the server's environment.");
+	return false;
+}
+
 void
 aidb_define_settings(void)
 {
@@ -139,9 +158,9 @@ aidb_define_settings(void)
 	define_string("aidb.hidden_settings",
 				  "Custom settings whose names contain one of these words (or equal '=name') are blank inside a tool call.",
 				  &aidb_hidden_settings, "token,secret,password,passwd,jwt,api_key,apikey,credential", PGC_SUSET);
-	define_string("aidb.https_proxy",
-				  "Proxy for requests to model servers; empty: HTTPS_PROXY or HTTP_PROXY of the server's environment.",
-				  &https_proxy, "", PGC_SUSET);
+	DefineCustomStringVariable("aidb.https_proxy",
+							   "Proxy for requests to model servers; empty: HTTPS_PROXY or HTTP_PROXY of the server's environment.",
+							   NULL, &https_proxy, "", PGC_SUSET, 0, check_proxy, NULL, NULL);
 	define_string("aidb.k8s_secret_allowed_path_prefix",
 				  "Secret files that credentials may be read from begin with this path; empty: none may.",
 				  &aidb_k8s_secret_allowed_path_prefix, "/var/run/secrets/", PGC_SUSET);
@@ -186,6 +205,9 @@ aidb_define_settings(void)
 	define_string("aidb.tool_search_path",
 				  "search_path inside a tool call; empty: the caller's, with pg_temp last.",
 				  &aidb_tool_search_path, "", PGC_SUSET);
+	define_int("aidb.tool_temp_file_limit",
+			   "Temporary files that the session may have while a tool call runs; -1: what temp_file_limit says.",
+			   &aidb_tool_temp_file_limit, -1, INT_MAX, GUC_UNIT_KB);
 	define_int("aidb.tool_timeout",
 			   "Time limit of one tool call; 0: only the agent's own.", &aidb_tool_timeout, 0, INT_MAX, GUC_UNIT_MS);
 	DefineCustomEnumVariable("aidb.unclassified_tools",
