@@ -59,7 +59,7 @@ GO_RUN = CGO_ENABLED=1 $(GO) run -buildvcs=false -trimpath -buildmode=pie
 pkglibdir = $(shell $(PG_CONFIG) --pkglibdir)
 extensiondir = $(shell $(PG_CONFIG) --sharedir)/extension
 
-.PHONY: all help c-library go-library script install uninstall packages demo cluster cluster-stop \
+.PHONY: all help c-library go-library script install uninstall packages test-packages demo cluster cluster-stop \
         test test-go test-server test-chaos test-container bench docs lint fuzz clean
 
 all: c-library go-library script ## both libraries and the install script, in build/
@@ -104,6 +104,10 @@ uninstall: ## take them away again
 packages: ## the Debian packages that building and testing need, installed where they are missing
 	@tests/scripts/packages >&2
 
+# and what single tests need besides: they are skipped where it cannot be installed
+test-packages:
+	@tests/scripts/packages --tests >&2
+
 # Everything below needs a server and a compiler. A second make is called for the build, because PG_CONFIG may exist only
 # once `packages` has run.
 demo: packages ## watch an agent discover a database it has never seen and answer from it
@@ -118,7 +122,7 @@ cluster: packages ## a scratch server with the extension for your own psql: eval
 cluster-stop: ## stop it and remove its files
 	@$(GO_RUN) ./tests/cluster/cmd/scratch stop build/cluster.env
 
-test: packages ## every test there is: Go units with the race detector, then everything against real servers
+test: test-packages ## every test there is: Go units with the race detector, then everything against real servers
 	@$(MAKE) -s install
 	@$(GO_RUN) ./tests/cmd/gotest -server -summary build/test-summary \
 	    -- -race ./extension/... -- -p 1 -count 1 -timeout 40m ./tests/...
@@ -126,7 +130,7 @@ test: packages ## every test there is: Go units with the race detector, then eve
 test-go: ## the Go unit tests alone (no server needed)
 	@$(GO_RUN) ./tests/cmd/gotest -- -race ./extension/... -- ./tests/architecture/...
 
-test-server: packages ## the tests against real servers alone; RUN=regexp and PKG=./tests/x narrow them
+test-server: test-packages ## the tests against real servers alone; RUN=regexp and PKG=./tests/x narrow them
 	@$(MAKE) -s install
 	@$(GO_RUN) ./tests/cmd/gotest -- -p 1 -count 1 -timeout 40m $(if $(RUN),-run '$(RUN)') $(or $(PKG),./tests/...)
 

@@ -69,6 +69,15 @@
 #define AIDB_SCHEMA_ACL(schema, role) pg_namespace_aclcheck((schema), (role), ACL_USAGE)
 #endif
 
+/* Who may drop it. */
+#if PG_VERSION_NUM >= 160000
+#define AIDB_OWNS_EXTENSION(extension, role) object_ownercheck(ExtensionRelationId, (extension), (role))
+#define AIDB_OWNS_DATABASE(database, role) object_ownercheck(DatabaseRelationId, (database), (role))
+#else
+#define AIDB_OWNS_EXTENSION(extension, role) pg_extension_ownercheck((extension), (role))
+#define AIDB_OWNS_DATABASE(database, role) pg_database_ownercheck((database), (role))
+#endif
+
 /* A type's name as its oid; raises when there is none. */
 #if PG_VERSION_NUM >= 160000
 #define AIDB_PARSE_TYPE(name, oid, typmod) ((void) parseTypeString((name), (oid), (typmod), NULL))

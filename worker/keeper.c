@@ -55,6 +55,7 @@ typedef struct Waiting
 typedef struct Started
 {
 	int			slot;
+	int64		number;			/* of the slot, as it was reserved for it */
 	Oid			role;
 	BackgroundWorkerHandle *handle;
 } Started;
@@ -91,20 +92,11 @@ forget_ended(void)
 {
 	for (int i = 0; i < nstarted; i++)
 	{
-		AidbSlot   *s = &aidb_shared->slots[started[i].slot];
 		pid_t		pid;
-		bool		came_up = true;
 
 		if (GetBackgroundWorkerPid(started[i].handle, &pid) != BGWH_STOPPED)
 			continue;
-		LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
-		if (s->used && !s->attached && s->database == MyDatabaseId && s->role == started[i].role)
-		{
-			memset(s, 0, sizeof(AidbSlot));
-			came_up = false;
-		}
-		LWLockRelease(aidb_shared->lock);
-		if (!came_up)
+		if (aidb_take_back_slot(started[i].slot, started[i].number))
 		{
 			Failed	   *f = failure_of(started[i].role, true);
 
@@ -201,11 +193,12 @@ start_worker(Oid role)
 	MemoryContext old;
 	Failed	   *f = failure_of(role, false);
 	int			slot;
+	int64		number;
 	bool		ok;
 
 	if (nstarted == AIDB_SLOTS || (f && f->again > GetCurrentTimestamp()))
 		return;
-	slot = aidb_reserve_slot(MyDatabaseId, role);
+	slot = aidb_reserve_slot(MyDatabaseId, role, &number);
 	if (slot < 0)
 		return;
 	aidb_start_process(&worker, "aidb_worker_main", "aidb worker", slot);
@@ -227,11 +220,12 @@ start_worker(Oid role)
 		return;
 	}
 	started[nstarted].slot = slot;
+	started[nstarted].number = number;
 	started[nstarted].role = role;
 	nstarted++;
 }
 
-/* Whose worker is to make room; called with the lock held.  NULL: nobody's. */
+/* Whose worker is to make room for another role's; called with the lock held.  NULL: nobody's. */
 static AidbSlot *
 one_to_yield(void)
 {
@@ -262,9 +256,39 @@ one_to_yield(void)
 	return best;
 }
 
+/* aidb.max_workers was lowered: the youngest make room at once. */
+static void
+shrink(void)
+{
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	for (;;)
+	{
+		AidbSlot   *youngest = NULL;
+		int			staying = 0;
+
+		for (int i = 0; i < AIDB_SLOTS; i++)
+		{
+			AidbSlot   *s = &aidb_shared->slots[i];
+
+			if (!s->used || s->yield || s->database != MyDatabaseId || !OidIsValid(s->role))
+				continue;
+			staying++;
+			if (youngest == NULL || s->since > youngest->since)
+				youngest = s;
+		}
+		if (staying <= aidb_max_workers)
+			break;
+		youngest->yield = true;
+		if (youngest->attached)
+			SetLatch(youngest->latch);
+	}
+	LWLockRelease(aidb_shared->lock);
+}
+
 static void
 staff(const Waiting *waiting, int nwaiting)
 {
+	shrink();
 	for (int w = 0; w < nwaiting; w++)
 	{
 		int			all = 0,
@@ -325,7 +349,7 @@ aidb_keeper_main(Datum arg)
 	TimestampTz busy;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
 	slot = aidb_attach_slot(DatumGetInt32(arg));
 	database = slot->database;
@@ -338,7 +362,7 @@ aidb_keeper_main(Datum arg)
 					due;
 		bool		there;
 
-		if (ShutdownRequestPending || slot->stop)
+		if (ProcDiePending || slot->stop)
 			proc_exit(0);
 		CHECK_FOR_INTERRUPTS();
 		aidb_process_settings();

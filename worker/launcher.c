@@ -38,8 +38,8 @@
 
 typedef struct Started
 {
-	Oid			database;
 	int			slot;
+	int64		number;			/* of the slot, as it was reserved for it */
 	BackgroundWorkerHandle *handle;
 } Started;
 
@@ -89,12 +89,7 @@ forget_ended(void)
 
 		if (GetBackgroundWorkerPid(started[i].handle, &pid) != BGWH_STOPPED)
 			continue;
-		/* it frees its slot itself, unless it never came as far as that */
-		LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
-		if (aidb_shared->slots[started[i].slot].used && !aidb_shared->slots[started[i].slot].attached &&
-			aidb_shared->slots[started[i].slot].database == started[i].database)
-			memset(&aidb_shared->slots[started[i].slot], 0, sizeof(AidbSlot));
-		LWLockRelease(aidb_shared->lock);
+		(void) aidb_take_back_slot(started[i].slot, started[i].number);
 		pfree(started[i].handle);
 		started[i--] = started[--nstarted];
 	}
@@ -107,7 +102,7 @@ starting(void)
 
 	LWLockAcquire(aidb_shared->lock, LW_SHARED);
 	for (int i = 0; i < AIDB_SLOTS; i++)
-		if (aidb_shared->slots[i].used && !OidIsValid(aidb_shared->slots[i].role) && aidb_shared->slots[i].wake)
+		if (aidb_shared->slots[i].used && !aidb_shared->slots[i].held && !OidIsValid(aidb_shared->slots[i].role) && aidb_shared->slots[i].wake)
 			n++;
 	LWLockRelease(aidb_shared->lock);
 	return n;
@@ -146,6 +141,7 @@ start_keeper(Oid database)
 {
 	BackgroundWorker worker = {0};
 	int			slot;
+	int64		number;
 	MemoryContext old;
 	bool		ok;
 
@@ -156,7 +152,7 @@ start_keeper(Oid database)
 	}
 	if (nstarted >= AIDB_DATABASES)
 		return false;
-	slot = aidb_reserve_slot(database, InvalidOid);
+	slot = aidb_reserve_slot(database, InvalidOid, &number);
 	if (slot < 0)
 	{
 		aidb_wake_database(database, InvalidOid);	/* it has one, which came up meanwhile */
@@ -174,8 +170,8 @@ start_keeper(Oid database)
 				 errhint("Raise max_worker_processes: aidb needs one for each database with background tasks and one for each of aidb.max_workers.")));
 		return false;
 	}
-	started[nstarted].database = database;
 	started[nstarted].slot = slot;
+	started[nstarted].number = number;
 	nstarted++;
 	return true;
 }

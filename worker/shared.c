@@ -11,6 +11,8 @@
  */
 #include "worker.h"
 
+#include <signal.h>
+
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/proc.h"
@@ -42,6 +44,7 @@ make_shared_memory(void)
 		for (int i = 0; i < AIDB_TASK_BELLS; i++)
 			ConditionVariableInit(&aidb_shared->bells[i]);
 		ConditionVariableInit(&aidb_shared->audited);
+		ConditionVariableInit(&aidb_shared->left);
 	}
 	LWLockRelease(AddinShmemInitLock);
 }
@@ -78,11 +81,11 @@ aidb_request_shared_memory(void)
 static bool
 slot_is_stale(const AidbSlot *s)
 {
-	return s->used && !s->attached && TimestampDifferenceExceeds(s->since, GetCurrentTimestamp(), RESERVED_MS);
+	return s->used && !s->attached && !s->held && TimestampDifferenceExceeds(s->since, GetCurrentTimestamp(), RESERVED_MS);
 }
 
 int
-aidb_reserve_slot(Oid database, Oid role)
+aidb_reserve_slot(Oid database, Oid role, int64 *number)
 {
 	int			found = -1;
 
@@ -116,6 +119,7 @@ aidb_reserve_slot(Oid database, Oid role)
 		if (!pg_strong_random(&s->number, sizeof(s->number)))
 			elog(ERROR, "could not generate a random number");
 		s->number &= PG_INT64_MAX;
+		*number = s->number;
 		s->since = GetCurrentTimestamp();
 	}
 	LWLockRelease(aidb_shared->lock);
@@ -128,6 +132,49 @@ aidb_free_slot(int slot)
 	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
 	memset(&aidb_shared->slots[slot], 0, sizeof(AidbSlot));
 	LWLockRelease(aidb_shared->lock);
+	ConditionVariableBroadcast(&aidb_shared->left);
+}
+
+/*
+ * The process for which the slot was reserved has ended.  It has freed the slot
+ * itself, unless it never came as far as that; by now it may be another's.
+ */
+bool
+aidb_take_back_slot(int slot, int64 number)
+{
+	AidbSlot   *s = &aidb_shared->slots[slot];
+	bool		take;
+
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	take = s->used && !s->attached && !s->held && s->number == number;
+	if (take)
+		memset(s, 0, sizeof(AidbSlot));
+	LWLockRelease(aidb_shared->lock);
+	if (take)
+		ConditionVariableBroadcast(&aidb_shared->left);
+	return take;
+}
+
+/* Whether or not there is a keeper: none is started from now on. */
+int
+aidb_hold_slot(Oid database)
+{
+	int			found = -1;
+
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < AIDB_SLOTS && found < 0; i++)
+		if (!aidb_shared->slots[i].used)
+		{
+			AidbSlot   *s = &aidb_shared->slots[i];
+
+			memset(s, 0, sizeof(AidbSlot));
+			s->used = s->held = true;
+			s->database = database;
+			s->pid = MyProcPid;
+			found = i;
+		}
+	LWLockRelease(aidb_shared->lock);
+	return found;
 }
 
 static void
@@ -189,6 +236,8 @@ aidb_leave_if_idle(AidbSlot *slot)
 	if (leave)
 		memset(slot, 0, sizeof(AidbSlot));
 	LWLockRelease(aidb_shared->lock);
+	if (leave)
+		ConditionVariableBroadcast(&aidb_shared->left);
 	return leave;
 }
 
@@ -243,9 +292,9 @@ aidb_wake_database(Oid database, Oid role)
 	LWLockRelease(aidb_shared->lock);
 }
 
-/* Asks the processes of a database to end. */
+/* Asks the processes of a database to end; at once: and interrupts what they do. */
 bool
-aidb_stop_database(Oid database)
+aidb_stop_database(Oid database, bool at_once)
 {
 	bool		gone = true;
 
@@ -254,12 +303,15 @@ aidb_stop_database(Oid database)
 	{
 		AidbSlot   *s = &aidb_shared->slots[i];
 
-		if (!s->used || s->database != database)
+		if (!s->used || s->held || s->database != database)
 			continue;
 		gone = false;
 		s->stop = true;
-		if (s->attached)
-			SetLatch(s->latch);
+		if (!s->attached)
+			continue;
+		SetLatch(s->latch);
+		if (at_once)
+			(void) kill(s->pid, SIGTERM);	/* it is there: it frees its slot as the last thing it does */
 	}
 	for (int i = 0; i < aidb_shared->nrequests; i++)
 		if (aidb_shared->requests[i] == database)

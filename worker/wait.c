@@ -91,15 +91,16 @@ Datum
 aidb_wake_workers(PG_FUNCTION_ARGS)
 {
 	Oid			role;
+	bool		known = false;
 
 	if (aidb_shared == NULL || PG_ARGISNULL(0))
 		PG_RETURN_VOID();
 	watch_transaction();
+	/* a role that is not there: the keeper says so in the task */
 	role = get_role_oid(text_to_cstring(PG_GETARG_TEXT_PP(0)), true);
 	for (int i = 0; i < nroles; i++)
-		if (roles[i] == role)
-			role = InvalidOid;
-	if (OidIsValid(role) && nroles < (int) lengthof(roles))
+		known |= roles[i] == role;
+	if (!known && nroles < (int) lengthof(roles))
 		roles[nroles++] = role;
 	if (!PG_ARGISNULL(1))
 		note_submitted(PG_GETARG_UUID_P(1));

@@ -84,8 +84,8 @@ aidb_register_worker(void)
 			   "Background tasks of one session user that may wait to begin; aidb.agent_submit refuses more.",
 			   &aidb_max_queued_tasks, 1, 10000000, 0);
 	define_int("aidb.max_workers",
-			   "Worker processes of a database for background tasks; max_worker_processes must have room for them.",
-			   &aidb_max_workers, 1, 128, 0);
+			   "Worker processes of a database for background tasks; max_worker_processes must have room for them. 0: tasks wait.",
+			   &aidb_max_workers, 0, 128, 0);
 	define_int("aidb.worker_idle_timeout",
 			   "How long a worker process without tasks stays.", &aidb_worker_idle_timeout, 1, 86400, GUC_UNIT_S);
 	define_int("aidb.worker_memory_limit",
@@ -94,6 +94,7 @@ aidb_register_worker(void)
 			   "Background tasks that one worker process has in hand at a time.", &aidb_worker_tasks, 1, 100000, 0);
 	aidb_register_maintenance();
 	aidb_request_shared_memory();
+	aidb_watch_utility();
 	aidb_start_process(&launcher, "aidb_launcher_main", "aidb launcher", 0);
 	launcher.bgw_restart_time = 5;
 	launcher.bgw_notify_pid = 0;

@@ -40,6 +40,7 @@ typedef struct AidbSlot
 	bool		wake;			/* there is something to do */
 	bool		stop;			/* it is to end */
 	bool		yield;			/* it is to hand its tasks back and end */
+	bool		held;			/* by a session, so that there is no keeper; see way.c */
 	Oid			database;
 	Oid			role;			/* InvalidOid: the keeper */
 	int			pid;
@@ -69,6 +70,7 @@ typedef struct AidbShared
 	AidbSlot	slots[AIDB_SLOTS];
 	ConditionVariable bells[AIDB_TASK_BELLS];
 	ConditionVariable audited;	/* entries became free */
+	ConditionVariable left;		/* a process has ended */
 	uint64		audit_order;
 	AidbAuditEntry audit[AIDB_AUDIT_ENTRIES];
 } AidbShared;
@@ -87,16 +89,21 @@ extern void aidb_register_worker(void);
 
 /* --- shared.c ---------------------------------------------------------------- */
 extern void aidb_request_shared_memory(void);
-extern int	aidb_reserve_slot(Oid database, Oid role);	/* -1: no slot is free */
+extern int	aidb_reserve_slot(Oid database, Oid role, int64 *number);	/* -1: no slot is free */
+extern bool aidb_take_back_slot(int slot, int64 number);	/* true: its process never came up */
 extern void aidb_free_slot(int slot);
 extern AidbSlot *aidb_attach_slot(int slot);	/* freed when the process ends */
 extern bool aidb_leave_if_idle(AidbSlot *slot);	/* true: the process is to end */
 extern bool aidb_take_wake(AidbSlot *slot);
 extern void aidb_ask_for_keeper(Oid database);
 extern void aidb_wake_database(Oid database, Oid role);
-extern bool aidb_stop_database(Oid database);	/* true: none of its processes is left */
+extern int	aidb_hold_slot(Oid database);	/* the keeper's, for this session; -1: no slot is free */
+extern bool aidb_stop_database(Oid database, bool at_once);	/* true: none of its processes is left */
 extern int	aidb_bell_of(const unsigned char *uuid);
 extern void aidb_ring(int bell);
+
+/* --- way.c ---------------------------------------------------------------------- */
+extern void aidb_watch_utility(void);
 
 /* --- audit.c ------------------------------------------------------------------ */
 extern void aidb_write_audit(Oid owner); /* the keeper's, in no transaction; InvalidOid: nobody can have them */

@@ -66,6 +66,10 @@ AS $$
 BEGIN
     PERFORM pg_notify('aidb_task', json_build_object('task_id', new.id, 'status', new.status)::text);
     PERFORM aidb_internal.task_changed(new.id);
+    -- submitted, or restored from a dump
+    IF tg_op = 'INSERT' AND new.parent_task_id IS NULL AND aidb_internal.task_is_open(new.status) THEN
+        PERFORM aidb_internal.wake_workers(new.initiated_by, NULL);
+    END IF;
     RETURN NULL;
 END
 $$;

@@ -1,14 +1,7 @@
 package governance
 
 import (
-	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,67 +13,26 @@ import (
 	"aidb/tests/servertest"
 )
 
-// standby is a hot standby of the tests' server, made with pg_basebackup and fed by streaming replication. Its files are in
-// the server's folder, so that whatever cleans that up takes them too.
+// standby is a hot standby of the tests' server.
 type standby struct {
-	dir, bin string
-	port     int
-	as       *syscall.SysProcAttr
-	primary  *pgx.Conn
+	*cluster.Cluster
+	primary *pgx.Conn
 }
 
 func startStandby(t *testing.T) *standby {
 	t.Helper()
-	info, err := os.Stat(filepath.Join(server.Dir, "data"))
+	c, err := server.Standby(t.Context())
 	require.NoError(t, err)
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	require.True(t, ok)
-	s := &standby{dir: filepath.Join(server.Dir, "standby"), as: &syscall.SysProcAttr{Setsid: true}, primary: server.Admin(t)}
-	if os.Getuid() == 0 {
-		s.as.Credential = &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}
-	}
-	s.bin = servertest.Value(t, s.primary, "SELECT setting FROM pg_config() WHERE name = 'BINDIR'")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s.port, err = strconv.Atoi(l.Addr().String()[strings.LastIndexByte(l.Addr().String(), ':')+1:])
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-
-	s.run(t, "pg_basebackup", "-D", s.dir, "-R", "-c", "fast", "-X", "stream", "-h", server.SocketDir(), "-p", strconv.Itoa(server.Port), "-U", "postgres")
-	conf, err := os.OpenFile(filepath.Join(s.dir, "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = fmt.Fprintf(conf, "port = %d\nhot_standby = on\n", s.port)
-	require.NoError(t, err)
-	require.NoError(t, conf.Close())
-	s.run(t, "pg_ctl", "-D", s.dir, "-l", s.logFile(), "-w", "-t", "60", "-s", "start")
-	t.Cleanup(func() { s.run(t, "pg_ctl", "-D", s.dir, "-m", "immediate", "-w", "-s", "stop") })
+	t.Cleanup(c.Remove)
+	s := &standby{Cluster: c, primary: server.Admin(t)}
 	s.catchUp(t)
 	return s
-}
-
-func (s *standby) logFile() string { return filepath.Join(server.Dir, "standby.log") }
-
-func (s *standby) run(t *testing.T, program string, args ...string) {
-	t.Helper()
-	cmd := exec.Command(filepath.Join(s.bin, program), args...)
-	cmd.SysProcAttr, cmd.Dir = s.as, "/"
-	// pg_ctl's server inherits what it has: a pipe would never close.
-	out, err := os.CreateTemp("", "standby")
-	require.NoError(t, err)
-	defer func() { _ = out.Close(); _ = os.Remove(out.Name()) }()
-	cmd.Stdout, cmd.Stderr = out, out
-	err = cmd.Run()
-	said, _ := os.ReadFile(out.Name())
-	log, _ := os.ReadFile(s.logFile())
-	require.NoError(t, err, "%s %s", said, log)
 }
 
 // connect opens a session on the standby.
 func (s *standby) connect(t *testing.T, role string) *pgx.Conn {
 	t.Helper()
-	config := server.Config(role, servertest.Database)
-	config.Port = uint16(s.port)
-	conn, err := pgx.ConnectConfig(t.Context(), config)
+	conn, err := s.Connect(t.Context(), role, servertest.Database)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
 	return conn
@@ -89,19 +41,14 @@ func (s *standby) connect(t *testing.T, role string) *pgx.Conn {
 // catchUp returns when the standby has replayed what the primary has written so far.
 func (s *standby) catchUp(t *testing.T) {
 	t.Helper()
-	lsn := servertest.Value(t, s.primary, "SELECT pg_current_wal_insert_lsn()")
-	conn := s.connect(t, "postgres")
-	require.True(t, cluster.Wait(30*time.Second, func() bool {
-		return servertest.Value(t, conn, "SELECT pg_last_wal_replay_lsn() >= $1::pg_lsn", lsn) == "true"
-	}), "the standby follows")
+	require.NoError(t, s.CatchUp(t.Context(), server.Cluster))
 }
 
 // log waits for a line of the standby's log with all the parts.
 func (s *standby) requireLogged(t *testing.T, parts ...string) {
 	t.Helper()
 	require.True(t, cluster.Wait(10*time.Second, func() bool {
-		text, _ := os.ReadFile(s.logFile())
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(s.Log()) {
 			found := 0
 			for _, part := range parts {
 				if strings.Contains(line, part) {
