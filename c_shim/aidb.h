@@ -73,6 +73,11 @@ extern void aidb_raise_from_go(AidbReader *r) __attribute__((noreturn));
 extern AidbBridge *aidb_go_bridge(void);	/* loads it at first use; raises */
 extern const char *aidb_prefetch_statement(const char *function);	/* NULL: none */
 
+/* --- warm.c: a cheap first call ---------------------------------------------- */
+extern void aidb_warm_heap(void);
+extern void aidb_warm_library(void *handle);
+extern void aidb_warm_catalog(void);
+
 /* --- serve.c: one run, from START to RESULT ------------------------------- */
 typedef struct AidbResult
 {
@@ -283,5 +288,9 @@ extern void aidb_run_query(const char *sql, const char *argument, StringInfo rep
 /* --- copy.c: rows of our own tables ------------------------------------------ */
 extern bool aidb_is_copy(const char *sql);
 extern void aidb_copy_rows(const char *sql, const char *rows);
+
+/* --- lookup.c: rows of our own tables by their keys ----------------------------- */
+extern bool aidb_is_lookup(const char *sql);
+extern void aidb_lookup(const char *text, int nargs, char **args, StringInfo reply);
 
 #endif							/* AIDB_H */

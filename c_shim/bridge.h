@@ -59,7 +59,7 @@ typedef enum AidbMsgKind
 	AIDB_REP_ERROR,				/* sqlstate, message, detail, hint, reason */
 
 	/* Go -> main thread */
-	AIDB_REQ_READY = 40,		/* run 0; function, statement, ...: what to run (with the
+	AIDB_REQ_READY = 40,		/* run 0; function, statement, ...: what to look up (with the
 								 * function's first argument, as QUERY) before its START */
 	AIDB_REQ_QUERY,				/* our own SQL, as the extension's owner */
 	AIDB_REQ_TOOL,				/* a tool's SQL, in the sandbox */

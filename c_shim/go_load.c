@@ -46,20 +46,6 @@ typedef struct Prefetch
 static Prefetch prefetch[MAX_PREFETCH];
 static int	nprefetch = 0;
 
-/*
- * glibc gives the top of the heap back to the system as soon as 128 kB of it
- * are free, so that a call which needs a little more than that faults the same
- * pages in again each time: up to half of a short call on a virtual machine.
- * Once a larger block was mapped and freed it waits for twice as much.
- */
-static void
-keep_heap(void)
-{
-	void	   *volatile block = malloc(256 * 1024);	/* volatile: or the compiler drops both */
-
-	free(block);
-}
-
 static void *
 open_library(const char *path)
 {
@@ -198,10 +184,11 @@ load(void)
 	int			threads;
 
 	snprintf(path, sizeof(path), "%s/aidb_go.so", pkglib_path);
-	keep_heap();
+	aidb_warm_heap();
 	handle = open_library(path);
 	if (handle == NULL)
 		return psprintf("could not load \"%s\": %s", path, dlerror());
+	aidb_warm_library(handle);
 	getter = (AidbBridgeGetter) dlsym(handle, AIDB_BRIDGE_SYMBOL);
 	if (getter == NULL)
 		return psprintf("\"%s\" is not a library of this extension", path);
@@ -210,6 +197,8 @@ load(void)
 		return psprintf("\"%s\" is of another version than aidb.so: install both again", path);
 	if (b->to_go < 0 || b->to_pg < 0)
 		return pstrdup("could not create an eventfd: too many open files");
+	/* the runtime initialises itself on a thread of its own meanwhile */
+	aidb_warm_catalog();
 	if (!wait_until_ready(b))
 		return psprintf("the Go runtime did not start within %d ms", READY_TIMEOUT_MS);
 	if (!signal_masks_are_safe(&threads))

@@ -2,10 +2,11 @@
  * query.c
  *		Our own SQL: fixed texts from the Go side, run with the owner's rights.
  *
- * Parameters are text; the statements cast them ($1::uuid).  Plans are kept
- * for the life of the backend under their text, so that a step of an agent
- * costs no planning.  The texts are constants of our code, never built from
- * data, so the cache is bounded by the size of the code; a cap guards that.
+ * Parameters are text; the statements cast them ($1::uuid).  From its second
+ * run on the plan of a statement is kept for the life of the backend, so that a
+ * step of an agent costs no planning, and what runs once takes no memory.  The
+ * texts are constants of our code, never built from data, so the cache is
+ * bounded by the size of the code; a cap guards that.
  */
 #include "aidb.h"
 
@@ -45,7 +46,7 @@ find_plan(const char *sql, bool *found)
 	return hash_search(plans, key, HASH_ENTER, found);
 }
 
-/* The kept plan of a constant text of ours, to be executed with the owner's rights. */
+/* The plan of a constant text of ours, to be executed with the owner's rights before SPI_finish. */
 SPIPlanPtr
 aidb_plan(const char *sql, int nargs)
 {
@@ -57,14 +58,14 @@ aidb_plan(const char *sql, int nargs)
 	if (found && entry->plan)
 		return entry->plan;
 	if (entry && !found)
-		entry->plan = NULL;		/* stays so if preparing fails */
+		entry->plan = NULL;		/* stays so the first time, and if preparing fails */
 	for (int i = 0; i < nargs; i++)
 		types[i] = TEXTOID;
 	/* generic at once: the values never make another plan better */
 	plan = SPI_prepare_cursor(sql, nargs, types, CURSOR_OPT_GENERIC_PLAN);
 	if (plan == NULL)
 		elog(ERROR, "could not prepare \"%s\": %s", sql, SPI_result_code_string(SPI_result));
-	if (entry)
+	if (entry && found)
 	{
 		SPI_keepplan(plan);
 		entry->plan = plan;
@@ -102,6 +103,11 @@ run_statement(const char *sql, int64 max_rows, int nargs, char **args, StringInf
 	char		nulls[MAX_ARGS];
 	int			rc;
 
+	if (aidb_is_lookup(sql))
+	{
+		aidb_lookup(sql, nargs, args, reply);
+		return;
+	}
 	for (int i = 0; i < nargs; i++)
 	{
 		nulls[i] = args[i] ? ' ' : 'n';

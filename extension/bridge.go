@@ -54,7 +54,7 @@ func nextMessage() (seam.Message, bool) {
 	}, true
 }
 
-// trimHeap gives back what C has freed, where the C library keeps it (see keep_heap in go_load.c).
+// trimHeap gives back what C has freed, where the C library keeps it (see warm.c).
 func trimHeap() { _ = C.trim_heap() }
 
 // onWakeUp calls f now and whenever the main thread has queued something, for the life of the process. The runtime's

@@ -86,7 +86,7 @@ var functions = map[string]func(*wiring, context.Context, spi.Host, spi.Start) (
 }
 
 // prefetch is what the main thread looks up before a function starts, so that its first question needs no round trip.
-var prefetch = map[string]string{"agent_converse": pgstore.AgentSQL}
+var prefetch = map[string]string{"agent_converse": pgstore.AgentLookup}
 
 func (w *wiring) handle(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {
 	f, ok := functions[s.Function]

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,18 +18,16 @@ import (
 )
 
 // How a tool stands now. The agent's columns are NULL where no agent calls.
-const standingSQL = `
-SELECT s.name IS NOT NULL, current_setting('aidb.actions') = 'on', k.risk, current_setting('aidb.unclassified_tools'),
-       a.enabled, $2 = ANY (a.tools) OR (a.tool_exposure = 'catalog' AND $2 IN ('describe_actions', 'act')),
-       to_jsonb(s.updated_at) #>> '{}', s.risk, s.read_only
-FROM (VALUES (1)) one
-LEFT JOIN aidb_internal.agents a ON a.id = $1::uuid
-LEFT JOIN aidb_internal.sql_tools s ON s.name = $2
-LEFT JOIN aidb_internal.tool_classes k ON k.tool = $2`
+const standingLookup = `LOOKUP
+row agents agents_pkey $1 tools enabled tool_exposure
+row sql_tools sql_tools_pkey $2 name read_only updated_at risk
+row tool_classes tool_classes_pkey $2 risk=class
+setting aidb.actions
+setting aidb.unclassified_tools`
 
 // Standing says how a tool stands now, for an agent or for nobody ("").
 func (s *Store) Standing(ctx context.Context, agentID string, t tool.Tool) (approval.Standing, error) {
-	rows, err := s.host.Batch(ctx, spi.Statement{SQL: standingSQL, Args: []any{optionalText(agentID), t.Name}})
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: standingLookup, Args: []any{optionalText(agentID), t.Name}})
 	if err != nil {
 		return approval.Standing{}, err
 	}
@@ -36,10 +35,16 @@ func (s *Store) Standing(ctx context.Context, agentID string, t tool.Tool) (appr
 	if !ok {
 		return approval.Standing{}, fault.New(fault.Internal, "the standing of a tool is missing")
 	}
-	st := approval.Standing{
-		Known: r.bool(), Actions: r.bool(), Class: r.text(), Fallback: r.text(), Enabled: r.bool(), Assigned: r.bool(), Version: r.text(),
-	}
-	own, readOnly := r.text(), r.bool()
+	var tools []string
+	r.json(&tools)
+	st := approval.Standing{Enabled: r.bool()}
+	catalog := r.text() == "catalog"
+	st.Assigned = slices.Contains(tools, t.Name) || (catalog && (t.Name == "describe_actions" || t.Name == "act"))
+	st.Known = r.optional() != nil
+	readOnly := r.bool()
+	st.Version = r.text()
+	own := r.text()
+	st.Class, st.Actions, st.Fallback = r.text(), r.text() == "on", r.text()
 	if t.Type != tool.SQL {
 		// what comes with the library, or from a server, does not change under a call
 		st.Known, st.Version, own, readOnly = true, t.Version, t.Risk, t.ReadOnly

@@ -12,9 +12,9 @@ import (
 	"aidb/extension/internal/spi"
 )
 
-// The records' hashes are chained here, because only here is it known which record was the newest: headSQL is part of
-// the statements that load what a run needs.
-const headSQL = `(SELECT encode(d.hash, 'hex') FROM aidb_internal.decision_log d ORDER BY d.at DESC, d.decision_id DESC LIMIT 1)`
+// The records' hashes are chained here, because only here is it known which record was the newest: headLookup is part
+// of what is looked up for a run.
+const headLookup = "last decision_log decision_log_at_idx hash=head"
 
 const decisionsSQL = `COPY aidb_internal.decision_log (
     decision_id, chain_id, chain_n, at, conversation_id, task_id, agent, purpose, tool, interaction_point, principal,
@@ -27,7 +27,7 @@ func (s *Store) begin(head string) {
 		return
 	}
 	s.begun = true
-	if hash, err := hex.DecodeString(head); err == nil { // it is what encode() wrote
+	if hash, err := hex.DecodeString(head); err == nil { // a lookup gives bytes as digits
 		s.head = hash
 	}
 }
@@ -97,7 +97,7 @@ func (s *Store) chainFrom(ctx context.Context, t *decision.Trail) error {
 	if s.begun || !t.Pending() {
 		return nil
 	}
-	rows, err := s.host.Batch(ctx, spi.Statement{SQL: "SELECT " + headSQL})
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: "LOOKUP\n" + headLookup})
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,6 @@ import (
 	"aidb/extension/internal/spi"
 )
 
-// meteredSQL tells whether there are quotas at all; where there are none, nothing else is asked or written.
-const meteredSQL = `EXISTS (SELECT FROM aidb_internal.quotas)`
-
 // What this session used it counts itself, with what was rolled back; so its own rows are left out.
 const quotasSQL = `
 SELECT q.caller, q.principal, q.tokens, q.cost, q.calls, u.tokens, u.cost, u.calls

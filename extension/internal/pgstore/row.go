@@ -118,8 +118,8 @@ func (r *row) json(target any) {
 // hold them) is an error, because asking it without the key could only fail in a less clear way.
 func (r *row) model(name string) (*agent.ModelRef, error) {
 	provider, config := r.optional(), r.raw()
-	source, credentials := r.text(), r.raw()
-	env, file := r.text(), r.text()
+	source, env, file := r.text(), r.text(), r.text()
+	credentials := r.raw()
 	if provider == nil || r.err != nil {
 		return nil, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/policy"
 	"aidb/extension/internal/spi"
 	"aidb/extension/internal/tool"
 )
@@ -80,33 +81,27 @@ type Store struct {
 // New returns a store that reads through host.
 func New(host Host, natives *Natives) *Store { return &Store{host: host, natives: natives} }
 
-// Prefetched gives the store the result of AgentSQL for an agent.
+// Prefetched gives the store the result of AgentLookup for an agent.
 func (s *Store) Prefetched(name string, rows spi.Rows) { s.ahead, s.aheadName = &rows, name }
 
-// AgentSQL is an agent with its purpose and its model in one row.
+// AgentLookup is an agent with its purpose, its policies and its model in one row, and whether there is more to read:
+// redactions and quotas. Most databases have none, and no tools but native ones; what is there is read when it is needed.
 //
 // The main thread runs it before agent_converse starts (see bridge.h, READY).
-const AgentSQL = `
-SELECT a.id, a.name, a.instructions, a.model, a.purpose,
-       to_jsonb(a.delegates), to_jsonb(a.tools), a.output_type,
-       a.input_token_budget, a.output_token_budget, a.max_iterations, a.timeout_seconds,
-       a.budget_strategy, a.enabled, pg_catalog.pg_get_userbyid(a.owner), a.tool_exposure, a.confirm_replies,
-       p.role, p.deleted_at IS NOT NULL, p.allow_elevated, p.role_oid::oid,
-       CASE WHEN coalesce(a.policy, p.policy) IS NOT NULL THEN
-       (SELECT jsonb_agg(jsonb_build_object('Name', u.name, 'Registered', y.name IS NOT NULL, 'Retired', y.deleted_at IS NOT NULL))
-        FROM unnest(ARRAY[a.policy, p.policy]) u (name) LEFT JOIN aidb_internal.policies y ON y.name = u.name WHERE u.name IS NOT NULL)
-       END,
-       m.provider, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
-       ` + headSQL + `,
-       (SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.sql_tools t WHERE t.name = ANY (a.tools)),
-       a.cost_budget, a.tree_token_budget, a.tree_cost_budget, a.compaction,
-       ` + redactionsSQL + `, ` + meteredSQL + `,
-       (SELECT ` + mcpToolJSON + ` FROM aidb_internal.mcp_tools t WHERE t.name = ANY (a.tools) AND t.listed)
-FROM aidb_internal.agents a
-LEFT JOIN aidb_internal.purpose_registry p ON p.name = a.purpose
-LEFT JOIN aidb_internal.models m ON m.name = a.model
-LEFT JOIN aidb_internal.model_credentials c ON c.model = m.name
-WHERE a.name = $1`
+const AgentLookup = `LOOKUP
+get agents agents_name_key $1 id name instructions model purpose delegates tools output_type input_token_budget output_token_budget max_iterations timeout_seconds budget_strategy owner enabled cost_budget tree_token_budget tree_cost_budget compaction policy tool_exposure confirm_replies
+rolename owner
+row purpose_registry purpose_registry_pkey purpose role role_oid allow_elevated deleted_at policy=purpose_policy
+row policies policies_pkey policy name deleted_at
+row policies policies_pkey purpose_policy name deleted_at
+` + modelLookup
+
+// modelLookup is what every call reads with its model.
+const modelLookup = `row models models_pkey model provider config credential_source credentials_env credentials_file
+row model_credentials model_credentials_pkey model credentials
+` + headLookup + `
+any redactions
+any quotas`
 
 const purposeSQL = `
 SELECT role, deleted_at IS NOT NULL, allow_elevated, role_oid::oid FROM aidb_internal.purpose_registry WHERE name = $1`
@@ -137,46 +132,36 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	if !ok {
 		return nil, nil
 	}
-	d := &agent.Definition{
-		ID:           r.id(),
-		Name:         r.text(),
-		Instructions: r.text(),
-		ModelName:    r.text(),
-	}
+	d := &agent.Definition{ID: r.id(), Name: r.text(), Instructions: r.text(), ModelName: r.text()}
 	purpose := r.optional()
 	r.json(&d.Delegates)
 	r.json(&d.Tools)
 	d.OutputType = r.raw()
 	d.InputTokenBudget, d.OutputTokenBudget, d.MaxIterations, d.TimeoutSeconds = r.number(), r.number(), r.number(), r.number()
-	d.Strategy, d.Enabled, d.Owner = r.text(), r.bool(), r.text()
-	d.Exposure, d.ConfirmReplies = r.text(), r.bool()
-	role, retired := r.optional(), r.bool()
-	elevated, oid := r.bool(), r.text()
-	r.json(&d.Policies)
-	if purpose != nil {
-		d.Purpose = &agent.PurposeState{Name: *purpose, Registered: role != nil, Retired: retired}
-		if role != nil {
-			d.Purpose.Role, d.Purpose.RoleID, d.Purpose.Elevated = *role, oid, elevated
-		}
-	}
+	d.Strategy, _, d.Enabled = r.text(), r.text(), r.bool() // between them the owner's oid, whose name follows
+	d.CostBudget, d.TreeTokenBudget, d.TreeCostBudget = r.amount(), r.number(), r.amount()
+	r.json(&d.Compaction)
+	own := r.optional()
+	d.Exposure, d.ConfirmReplies, d.Owner = r.text(), r.bool(), r.text()
+	d.Purpose = r.purpose(purpose)
+	inherited := r.optional()
+	r.policy(d, own)
+	r.policy(d, inherited)
 	var modelErr error
 	d.Model, modelErr = r.model(d.ModelName)
 	s.begin(r.text())
-	var tools []storedTool
-	r.json(&tools)
-	d.CostBudget, d.TreeTokenBudget, d.TreeCostBudget = r.amount(), r.number(), r.amount()
-	r.json(&d.Compaction)
-	rules := r.raw()
-	if metered := r.bool(); d.Model != nil {
+	redactions, metered := r.bool(), r.bool()
+	if d.Model != nil {
 		d.Model.Metered = metered
 	}
-	var remote []storedMCP
-	r.json(&remote)
 	if r.err != nil {
 		return nil, r.err
 	}
-	s.keep(d.Tools, tools, remote)
-	if err := s.redactWith(rules); err != nil {
+	if redactions {
+		if err := s.LoadRedactions(ctx); err != nil {
+			return nil, err
+		}
+	} else if err := s.redactWith(nil); err != nil {
 		return nil, err
 	}
 	if modelErr != nil && d.Enabled {
@@ -185,12 +170,34 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	return d, nil
 }
 
+// purpose reads the columns of a purpose of that name: nil when there is no name.
+func (r *row) purpose(name *string) *agent.PurposeState {
+	role, oid := r.optional(), r.text()
+	elevated, retired := r.bool(), r.optional() != nil
+	if name == nil {
+		return nil
+	}
+	p := &agent.PurposeState{Name: *name, Registered: role != nil, Retired: retired}
+	if role != nil {
+		p.Role, p.RoleID, p.Elevated = *role, oid, elevated
+	}
+	return p
+}
+
+// policy reads the columns of a policy of that name, which an agent or its purpose obeys.
+func (r *row) policy(d *agent.Definition, name *string) {
+	registered, retired := r.optional() != nil, r.optional() != nil
+	if name != nil {
+		d.Policies = append(d.Policies, policy.State{Name: *name, Registered: registered, Retired: retired})
+	}
+}
+
 // agentRow returns the agent's row: the one that came with the start of the call, or it is asked for.
 func (s *Store) agentRow(ctx context.Context, name string) ([]spi.Rows, error) {
 	if s.ahead != nil && s.aheadName == name {
 		return []spi.Rows{*s.ahead}, nil
 	}
-	statements := []spi.Statement{{SQL: AgentSQL, Args: []any{name}}}
+	statements := []spi.Statement{{SQL: AgentLookup, Args: []any{name}}}
 	if s.natives.known() == nil {
 		statements = append(statements, spi.Statement{SQL: nativesSQL})
 	}
@@ -292,16 +299,13 @@ func textArray(texts []string) string {
 	return "{" + strings.Join(quoted, ",") + "}"
 }
 
-const modelSQL = `
-SELECT m.provider, m.config, m.credential_source, c.credentials, m.credentials_env, m.credentials_file,
-       ` + headSQL + `, ` + redactionsSQL + `, ` + meteredSQL + `
-FROM aidb_internal.models m
-LEFT JOIN aidb_internal.model_credentials c ON c.model = m.name
-WHERE m.name = $1`
+const modelByName = `LOOKUP
+get models models_pkey $1 name=model
+` + modelLookup
 
 // Model returns a registered model; an error of kind NotFound when there is none of that name.
 func (s *Store) Model(ctx context.Context, name string) (agent.ModelRef, error) {
-	rows, err := s.host.Batch(ctx, spi.Statement{SQL: modelSQL, Args: []any{name}})
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: modelByName, Args: []any{name}})
 	if err != nil {
 		return agent.ModelRef{}, err
 	}
@@ -309,9 +313,10 @@ func (s *Store) Model(ctx context.Context, name string) (agent.ModelRef, error) 
 	if !ok {
 		return agent.ModelRef{}, fault.New(fault.NotFound, "Model not found: %s", fault.Cut(name, 200))
 	}
+	r.optional() // its name
 	ref, err := r.model(name)
 	s.begin(r.text())
-	rules, metered := r.raw(), r.bool()
+	redactions, metered := r.bool(), r.bool()
 	if r.err != nil {
 		return agent.ModelRef{}, r.err
 	}
@@ -319,7 +324,10 @@ func (s *Store) Model(ctx context.Context, name string) (agent.ModelRef, error) 
 		return agent.ModelRef{}, err
 	}
 	ref.Metered = metered
-	return *ref, s.redactWith(rules)
+	if redactions {
+		return *ref, s.LoadRedactions(ctx)
+	}
+	return *ref, s.redactWith(nil)
 }
 
 // redactionsSQL is the registered redactions, NULL when there are none.

@@ -14,6 +14,7 @@ import (
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/policy"
 	"aidb/extension/internal/spi"
 	"aidb/extension/internal/tool"
 )
@@ -66,17 +67,24 @@ const (
 )
 
 func agentRow(purpose, role any, retired string, source, credentials any) []*string {
+	var deleted, oid any
+	if retired == "t" {
+		deleted = "2026-01-02T03:04:05+00:00"
+	}
+	if role != nil {
+		oid = "16385"
+	}
 	return values(someID, "helper", "You help.", "gpt", purpose, `["other"]`, `["run_sql_query"]`, nil,
-		nil, "200", "7", nil, "summarize", "t", "ann", "direct", "f", role, retired, nil, nil, nil,
-		"openai_completions", `{"model":"x"}`, source, credentials, nil, nil, "00ff", nil,
-		"0.5", "900", nil, `{"threshold": 0.5, "pin": ["run_sql_query"]}`, nil, "f", nil)
+		nil, "200", "7", nil, "summarize", "16384", "t", "0.5", "900", nil, `{"threshold": 0.5, "pin": ["run_sql_query"]}`, nil, "direct", "f", "ann",
+		role, oid, "f", deleted, "house", nil, nil, "house", nil,
+		"openai_completions", `{"model":"x"}`, source, nil, nil, credentials, "00ff", "f", "f")
 }
 
 func TestStore_Agent(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 
-	t.Run("comes with its model and its tools in one round trip", func(t *testing.T) {
+	t.Run("comes with its model and the native tools in one round trip", func(t *testing.T) {
 		h := &script{answers: [][]spi.Rows{{{Values: [][]*string{agentRow(nil, nil, "f", "stored", `{"api_key":"k"}`)}},
 			{Values: [][]*string{values("[" + sleepJSON + "]")}}}}}
 		s := New(h, new(Natives))
@@ -93,12 +101,13 @@ func TestStore_Agent(t *testing.T) {
 			OutputTokenBudget: &twoHundred, MaxIterations: &seven, Strategy: "summarize", Enabled: true, Owner: "ann", Exposure: "direct",
 			CostBudget: conversation.Units / 2, TreeTokenBudget: &nineHundred,
 			Compaction: agent.CompactionSettings{Threshold: 0.5, Pin: []string{"run_sql_query"}},
+			Policies:   []policy.State{{Name: "house", Registered: true}},
 		}, d)
 
-		// run_sql_query does not exist in this script: that is known too.
+		// run_sql_query does not exist in this script.
 		tools, err := s.Tools(ctx, []string{"run_sql_query", "sleep"})
 		require.NoError(t, err)
-		require.Len(t, h.batches, 1)
+		require.Len(t, h.batches, 2, "the agent with the native tools; whether run_sql_query is anybody's")
 		require.Equal(t, []tool.Tool{{
 			Name: "sleep", Description: "Waits.", Type: tool.Native, ReadOnly: true, Function: "aidb.sleep(numeric)",
 			Params: []tool.Parameter{{Name: "seconds", Type: "numeric", Description: "how long", Required: true}},
@@ -111,8 +120,8 @@ func TestStore_Agent(t *testing.T) {
 		retired string
 		want    agent.PurposeState
 	}{
-		{"a live purpose", "reader", "f", agent.PurposeState{Name: "p", Registered: true, Role: "reader"}},
-		{"a retired purpose", "reader", "t", agent.PurposeState{Name: "p", Registered: true, Retired: true, Role: "reader"}},
+		{"a live purpose", "reader", "f", agent.PurposeState{Name: "p", Registered: true, Role: "reader", RoleID: "16385"}},
+		{"a retired purpose", "reader", "t", agent.PurposeState{Name: "p", Registered: true, Retired: true, Role: "reader", RoleID: "16385"}},
 		{"a purpose whose row is gone", nil, "f", agent.PurposeState{Name: "p"}},
 	}
 	for _, c := range purposes {
@@ -165,7 +174,7 @@ func TestStore_Model(t *testing.T) {
 	require.EqualError(t, err, "Model not found: gpt")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 
-	h := &script{answers: [][]spi.Rows{{{Values: [][]*string{values("dummy", "{}", "environment", nil, "AIDB_KEY", nil, "", nil, "f")}}}}}
+	h := &script{answers: [][]spi.Rows{{{Values: [][]*string{values("d", "dummy", "{}", "environment", "AIDB_KEY", nil, nil, nil, "f", "f")}}}}}
 	ref, err := New(h, new(Natives)).Model(context.Background(), "d")
 	require.NoError(t, err)
 	require.Equal(t, agent.ModelRef{Name: "d", Provider: "dummy", Config: json.RawMessage("{}"), CredentialsEnv: "AIDB_KEY"}, ref)
