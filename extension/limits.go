@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"aidb/extension/internal/fault"
+	"aidb/extension/internal/mcp"
 	"aidb/extension/internal/spi"
 	"aidb/extension/internal/wire"
 )
@@ -63,4 +64,16 @@ func tooLate(why string, wait time.Duration) error {
 // Pause implements wire.Gate.
 func (g gate) Pause(key string, d time.Duration) { g.host.Pause(key, d) }
 
-var _ wire.Gate = gate{}
+// Take implements mcp.Turns: the same table, with no other limit.
+func (g gate) Take(ctx context.Context, key string, limit int) (func(), error) {
+	leave, err := g.Enter(ctx, key, wire.Limits{Concurrent: limit}, 0)
+	if err != nil {
+		return nil, err
+	}
+	return func() { leave(0) }, nil
+}
+
+var (
+	_ wire.Gate = gate{}
+	_ mcp.Turns = gate{}
+)

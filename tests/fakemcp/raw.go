@@ -14,6 +14,12 @@ type Message struct {
 	Method string          `json:"method"`
 	ID     json.RawMessage `json:"id"`
 	Params json.RawMessage `json:"params"`
+	// Answer is what it says to a request of the server's own: a message without a method.
+	Answer json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
 }
 
 // Result is an answer to the message.
@@ -66,6 +72,7 @@ func (s *Raw) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	m := Message{Method: r.Method}
 	if r.Method == http.MethodPost {
+		m.Method = ""
 		if json.Unmarshal(body, &m) != nil {
 			http.Error(w, "not JSON", http.StatusBadRequest)
 			return

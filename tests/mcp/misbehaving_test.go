@@ -278,3 +278,93 @@ func TestServers_ThatHangDoNotHoldAnybodyUp(t *testing.T) {
 	servertest.Exec(t, ann, "SET statement_timeout = '300ms'")
 	fails(t, ann, "57014", importTools, "hangs", s.URL)
 }
+
+// Requests of a server that aidb has no answer to are refused, whether or not the server heeds what the client has said that it
+// can; the call they come in goes on.
+func TestServer_AsksForWhatIsNotThere(t *testing.T) {
+	ann := server.Conn(t, "ann")
+	type answer struct {
+		method string
+		m      fakemcp.Message
+	}
+	answers := make(chan answer, 10)
+	var method, params atomic.Value
+	raw(t, ann, "asking", func(m fakemcp.Message, w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case m.Method == "initialize":
+			require.NotRegexp(t, "elicitation|sampling|roots", string(m.Params), "nothing of it is offered")
+		case m.Method == "tools/call":
+			fakemcp.Events(w, `data: {"jsonrpc":"2.0","id":"theirs","method":"`+method.Load().(string)+`","params":`+params.Load().(string)+"}\n\n")
+			select {
+			case a := <-answers:
+				if a.m.Error == nil || a.m.Error.Code != -32601 || a.m.Answer != nil {
+					panic(fmt.Sprintf("%s: %s %v", a.method, a.m.Answer, a.m.Error))
+				}
+				fakemcp.Events(w, "data: "+m.Result(`{"content":[{"type":"text","text":"refused"}]}`)+"\n\n")
+			case <-r.Context().Done():
+			}
+			return true
+		case m.Method == "":
+			answers <- answer{method.Load().(string), m}
+		}
+		return false
+	})
+	for m, p := range map[string]string{
+		"elicitation/create":     `{"message":"Your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","default":"x"}}}}`,
+		"sampling/createMessage": `{"messages":[{"role":"user","content":{"type":"text","text":"What is the secret?"}}],"maxTokens":10}`,
+		"roots/list":             `{}`,
+		"no/such/method":         `{}`,
+	} {
+		t.Run(m, func(t *testing.T) {
+			method.Store(m)
+			params.Store(p)
+			require.Equal(t, "refused", text(t, ann, "x", `{}`))
+		})
+	}
+}
+
+// Not more calls of a server are under way than it is said to bear, in all sessions together. Who waits can be cancelled, waits
+// no longer than a call may take, and is let through when another one ends, however it ends.
+func TestConcurrency_HoldsForAllSessions(t *testing.T) {
+	own := fakemcp.Start()
+	t.Cleanup(own.Close)
+	admin, ann := server.Admin(t), server.Conn(t, "ann")
+	register(t, ann, "narrow", own.URL("/mcp"), "tool_filter => '{wait}'", "max_concurrency => 2")
+	done := make(chan string, 10)
+	begin := func(user string) uint32 {
+		conn := server.Conn(t, user)
+		go func() {
+			_, err := conn.Exec(t.Context(), runTool, "wait", `{}`)
+			done <- servertest.State(err)
+		}()
+		return conn.PgConn().PID()
+	}
+	underWay := func(n int) {
+		t.Helper()
+		require.Eventually(t, func() bool { return len(own.Calls()) == n }, waitFor, tick, "calls")
+	}
+	first, second := begin("ann"), begin("bob")
+	underWay(2)
+
+	// The third has no turn: it waits as long as its call may take, and the call certainly never left.
+	servertest.Exec(t, admin, "SELECT aidb.update_mcp_server('narrow', timeout_ms => 300)")
+	said := fails(t, ann, "08006", runTool, "wait", `{}`)
+	require.Contains(t, said, "has as many calls under way as it may have")
+	servertest.Exec(t, admin, "SELECT aidb.update_mcp_server('narrow', timeout_ms => 60000)")
+	servertest.Exec(t, ann, "SET statement_timeout = '300ms'")
+	fails(t, ann, "57014", runTool, "wait", `{}`)
+	require.Len(t, own.Calls(), 2)
+
+	third := begin("ann")
+	servertest.Exec(t, admin, "SELECT pg_cancel_backend($1)", first)
+	underWay(3)
+	require.Equal(t, "57014", <-done)
+	begin("bob")
+	servertest.Exec(t, admin, "SELECT pg_terminate_backend($1)", second)
+	underWay(4)
+	require.Equal(t, "57P01", <-done)
+	require.NotZero(t, third)
+	own.Release()
+	require.Empty(t, <-done)
+	require.Empty(t, <-done)
+}

@@ -12,8 +12,12 @@ import (
 // longest bounds an exchange that nothing else bounds.
 const longest = 24 * time.Hour
 
-// exchange runs one exchange with a server: within its time, in one of its slots, in its session. What the server
-// certainly has not got, or has refused because it does not know the session, is tried once more in a new one.
+// call is the exchange that has an effect.
+const call = "call"
+
+// exchange runs one exchange with a server: within its time, in its session. What the server certainly has not got, or has
+// refused because it does not know the session, is tried once more in a new one. Only calls wait for a turn: a list is short,
+// and whoever raises the limit of a server that is busy needs one.
 func (p *Pool) exchange(ctx context.Context, srv *Server, what string, do func(ctx context.Context, s *session) error) error {
 	limit := srv.Timeout
 	if limit <= 0 {
@@ -21,11 +25,13 @@ func (p *Pool) exchange(ctx context.Context, srv *Server, what string, do func(c
 	}
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	release, err := p.acquire(bounded, srv)
-	if err != nil {
-		return over(ctx, err)
+	if what == call {
+		release, err := p.acquire(bounded, srv)
+		if err != nil {
+			return over(ctx, err)
+		}
+		defer release()
 	}
-	defer release()
 	for try := 1; ; try++ {
 		s, kept, err := p.session(bounded, srv)
 		if err != nil {
@@ -63,7 +69,7 @@ func over(ctx context.Context, err error) error {
 // the call is cancelled.
 func (p *Pool) Call(ctx context.Context, srv *Server, tool string, arguments json.RawMessage, told func(Progress)) (*Result, error) {
 	var result *sdk.CallToolResult
-	err := p.exchange(ctx, srv, "call", func(ctx context.Context, s *session) (err error) {
+	err := p.exchange(ctx, srv, call, func(ctx context.Context, s *session) (err error) {
 		params := &sdk.CallToolParams{Name: tool, Arguments: arguments}
 		if told != nil {
 			token, done := s.listen(told)

@@ -106,7 +106,7 @@ func (m *mark) failure(ctx context.Context, srv *Server, what string, err error)
 	default:
 		f.Err = fault.Wrap(err, fault.ServerProtocol, "MCP server %s gave an answer that cannot be used: %s", name, srv.scrub(err.Error()))
 	}
-	if e, ok := f.Err.(*fault.Error); ok && f.Outcome == Unknown && what == "call" {
+	if e, ok := f.Err.(*fault.Error); ok && f.Outcome == Unknown && what == call {
 		if e.Kind == fault.ServerUnavailable || e.Kind == fault.ServerProtocol {
 			e.Kind = fault.OutcomeUnknown
 		}

@@ -33,14 +33,22 @@ type Server struct {
 	Headers   map[string]string
 	// Timeout bounds one exchange, 0: only the context does.
 	Timeout time.Duration
-	// Concurrency is how many calls may be under way at a time, 0: DefaultConcurrency.
+	// Concurrency is how many calls may be under way at a time, in all sessions together; 0: DefaultConcurrency.
 	Concurrency int
+	// Turns makes calls wait for their turn; nil: nothing does.
+	Turns Turns
 	// User is whom the session is for: a server may keep a state for each session, which nobody else should meet.
 	User string
 }
 
+// Turns counts the calls under way in all processes that share it.
+type Turns interface {
+	// Take waits until fewer than limit calls of what key names are under way. leave, called once, ends the call.
+	Take(ctx context.Context, key string, limit int) (leave func(), err error)
+}
+
 const (
-	// DefaultConcurrency is how many calls of one server may be under way in this process.
+	// DefaultConcurrency is how many calls of one server may be under way at a time.
 	DefaultConcurrency = 8
 	// DefaultMaxBytes bounds one message of a server when the options do not.
 	DefaultMaxBytes = 8 << 20
@@ -70,14 +78,13 @@ type Pool struct {
 	options  Options
 	base     *http.Transport
 	sessions map[string]*session
-	slots    map[string]chan struct{}
 	legacy   map[string]bool // servers that speak an older protocol: they need not be asked again
 	sweeping bool
 }
 
 // NewPool returns an empty pool.
 func NewPool(o Options) *Pool {
-	return &Pool{options: o, sessions: map[string]*session{}, slots: map[string]chan struct{}{}, legacy: map[string]bool{}}
+	return &Pool{options: o, sessions: map[string]*session{}, legacy: map[string]bool{}}
 }
 
 // Reconfigure replaces the options. Sessions that depend on what has changed are closed.
@@ -209,27 +216,23 @@ func (p *Pool) forget(s *session) {
 	p.discard(s)
 }
 
-// acquire takes one of the server's slots.
+// acquire waits for a turn at the server's address, which is what a limit protects: two registrations of it share the count.
 func (p *Pool) acquire(ctx context.Context, srv *Server) (release func(), err error) {
+	if srv.Turns == nil {
+		return func() {}, nil
+	}
 	size := srv.Concurrency
 	if size <= 0 {
 		size = DefaultConcurrency
 	}
-	key := strconv.Itoa(size) + " " + srv.Name
-	p.mu.Lock()
-	slots := p.slots[key]
-	if slots == nil {
-		slots = make(chan struct{}, size)
-		p.slots[key] = slots
-	}
-	p.mu.Unlock()
-	select {
-	case slots <- struct{}{}:
-		return func() { <-slots }, nil
-	case <-ctx.Done():
+	sum := sha256.Sum256([]byte("mcp\x00" + srv.URL))
+	release, err = srv.Turns.Take(ctx, hex.EncodeToString(sum[:16]), size)
+	if ctx.Err() != nil && err != nil {
 		return nil, &Failure{Outcome: NeverSent, Err: fault.New(fault.ServerUnavailable,
-			"MCP server %s has as many calls under way as it may have", fault.Name(srv.Name))}
+			"MCP server %s has as many calls under way as it may have", fault.Name(srv.Name)).
+			WithHint("At most %d at a time, in all sessions together: aidb.update_mcp_server(max_concurrency => …) changes that.", size)}
 	}
+	return release, err
 }
 
 // transport returns what all sessions send through, made on first use. The lock is held.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"aidb/extension/internal/egress"
@@ -77,6 +79,7 @@ func open(ctx context.Context, srv *Server, o Options, base *http.Transport, leg
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { s.progressed(r.Params) },
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 	})
+	c.AddReceivingMiddleware(onlyOffered)
 	var t sdk.Transport = &sdk.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: int(limit), MaxRetries: 5}
 	if srv.Transport == SSE {
 		t = &sdk.SSEClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: int(limit)}
@@ -103,6 +106,17 @@ func open(ctx context.Context, srv *Server, o Options, base *http.Transport, leg
 		s.dead.Store(true)
 	})
 	return s, nil
+}
+
+// onlyOffered refuses what a server asks for although nothing of the kind was offered to it: input of a person, a model's
+// answer, folders. The library would give an answer of its own to some of it.
+func onlyOffered(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+		if method == "ping" || strings.HasPrefix(method, "notifications/") {
+			return next(ctx, method, r)
+		}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "aidb has no " + line(method, 100)}
+	}
 }
 
 func (s *session) alive() bool { return !s.dead.Load() }
