@@ -21,5 +21,6 @@ _PG_init(void)
 	aidb_register_worker();
 	aidb_define_settings();
 	aidb_limits_preload();
+	aidb_spent_preload();
 	aidb_install_filters();
 }

@@ -119,6 +119,10 @@ extern void aidb_limits_preload(void);
 extern bool aidb_limits_message(AidbBridge *b, const AidbMsg *m);	/* of a living run; false: no such message */
 extern void aidb_limits_end(uint64 run);	/* of a run that is over; 0: of all */
 
+/* --- spent.c: what callers have used today, as quotas count it --------------- */
+extern void aidb_spent_preload(void);
+extern void aidb_spend(AidbReader *r, StringInfo reply);
+
 /* --- sandbox.c: the only code that changes the user id --------------------- */
 typedef struct AidbOwnerScope
 {
@@ -276,6 +280,8 @@ extern void aidb_plpgsql_forget(void);	/* what the call compiled */
 extern void aidb_prove_read_only(Query *query);
 
 /* --- entry.c ------------------------------------------------------------------ */
+struct FunctionCallInfoBaseData;
+extern struct Tuplestorestate *aidb_result_store(struct FunctionCallInfoBaseData *fcinfo, struct TupleDescData **desc);
 extern void aidb_refuse_inside_tool_call(const char *function);
 extern Oid	aidb_function_owner(Oid fn);
 extern const char *aidb_owner_call_search_path(void);	/* of who called the API function, or NULL */

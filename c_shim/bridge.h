@@ -55,7 +55,7 @@ typedef enum AidbMsgKind
 	/* main thread -> Go: replies */
 	AIDB_REP_ROWS = 20,			/* answer to QUERY */
 	AIDB_REP_TOOL,				/* answer to TOOL */
-	AIDB_REP_OK,				/* answer to LOCK, SECRET, SCOPE, ADMIT: the fields asked for */
+	AIDB_REP_OK,				/* answer to LOCK, SECRET, SCOPE, ADMIT, SPEND: the fields asked for */
 	AIDB_REP_ERROR,				/* sqlstate, message, detail, hint, reason */
 
 	/* Go -> main thread */
@@ -73,12 +73,16 @@ typedef enum AidbMsgKind
 	AIDB_REQ_COMMIT,			/* no fields; it ends: OK, or an error and nothing was done */
 	AIDB_REQ_SCOPE,				/* begin, keep or undo: a subtransaction around the requests
 								 * between; at most one at a time */
-	AIDB_REQ_ADMIT = 60,		/* key, concurrent, requests, tokens, tokens of this one: may a
-								 * model's request be sent? OK: ms to wait (0: yes), why */
-	AIDB_REQ_LEAVE,				/* key, tokens as admitted, tokens used: it is over; no reply */
+	AIDB_REQ_ADMIT = 60,		/* key, kind, name, concurrent, requests, tokens, tokens of this
+								 * one: may a request be sent? OK: ms to wait (0: yes), why */
+	AIDB_REQ_LEAVE,				/* key, tokens as admitted (-1: it was not), tokens used: it is
+								 * over; no reply */
 	AIDB_REQ_PAUSE,				/* key, ms: nobody is to be admitted so long; no reply */
-	AIDB_REQ_AUDIT				/* COPY command, rows: decisions that are kept whatever becomes of
+	AIDB_REQ_AUDIT,				/* COPY command, rows: decisions that are kept whatever becomes of
 								 * the transaction; no reply */
+	AIDB_REQ_SPEND				/* caller, principal, day, calls, tokens, cost: used, for quotas.
+								 * OK: calls, tokens, cost and since when they are counted, of the
+								 * caller and of the principal behind it */
 } AidbMsgKind;
 
 typedef struct AidbMsg

@@ -125,8 +125,8 @@ input_value(const char *text, Oid type, int32 typmod, bool *isnull)
 }
 
 /* A tuplestore for the result of a set-returning function. */
-static Tuplestorestate *
-result_store(FunctionCallInfo fcinfo, TupleDesc *desc)
+Tuplestorestate *
+aidb_result_store(FunctionCallInfo fcinfo, TupleDesc *desc)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	MemoryContext old;
@@ -172,7 +172,7 @@ return_texts(FunctionCallInfo fcinfo, const Callee *c, AidbResult *result)
 		}
 		return input_value(result->values[0], c->rettype, -1, &fcinfo->isnull);
 	}
-	store = result_store(fcinfo, &desc);
+	store = aidb_result_store(fcinfo, &desc);
 	if (result->nrows > 0 && result->ncols != desc->natts)
 		elog(ERROR, "function %s returned %d columns instead of %d", c->name, result->ncols, desc->natts);
 	values = palloc(sizeof(Datum) * desc->natts);
@@ -254,7 +254,7 @@ static void
 store_rows(FunctionCallInfo fcinfo, SPITupleTable *table, uint64 n)
 {
 	TupleDesc	desc;
-	Tuplestorestate *store = result_store(fcinfo, &desc);
+	Tuplestorestate *store = aidb_result_store(fcinfo, &desc);
 
 	for (uint64 i = 0; i < n; i++)
 	{

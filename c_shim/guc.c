@@ -39,9 +39,12 @@ static int	max_mcp_bytes = 8 * 1024 * 1024;
 static int	max_model_bytes = 8 * 1024 * 1024;
 static int	mcp_stale_after = 3600;
 static int	memory_limit_mb = 96;
+static int	model_max_concurrent_requests = 0;
+static int	model_requests_per_minute = 0;
 static int	model_retries = 3;
 static int	model_retry_delay = 500;
 static int	model_timeout = 0;
+static int	model_tokens_per_minute = 0;
 static char *no_proxy = NULL;
 static int	otel_client = 0;
 static char *principal = NULL;
@@ -179,6 +182,12 @@ aidb_define_settings(void)
 			   &mcp_stale_after, 1, INT_MAX / 1000, GUC_UNIT_S);
 	define_int("aidb.memory_limit",
 			   "Memory that the Go runtime of a session tries to stay below.", &memory_limit_mb, 16, 65536, GUC_UNIT_MB);
+	define_int("aidb.model_max_concurrent_requests",
+			   "Requests at a time of a model whose config does not say, all sessions together; 0: no limit.",
+			   &model_max_concurrent_requests, 0, 1000000, 0);
+	define_int("aidb.model_requests_per_minute",
+			   "Requests a minute of a model whose config does not say, all sessions together; 0: no limit.",
+			   &model_requests_per_minute, 0, 1000000, 0);
 	define_int("aidb.model_retries",
 			   "Further tries of a model request that failed for a passing reason.", &model_retries, 0, 20, 0);
 	define_int("aidb.model_retry_delay",
@@ -186,6 +195,9 @@ aidb_define_settings(void)
 			   &model_retry_delay, 1, 60000, GUC_UNIT_MS);
 	define_int("aidb.model_timeout",
 			   "Time limit of each try of a model request; 0: only the agent's own.", &model_timeout, 0, INT_MAX, GUC_UNIT_MS);
+	define_int("aidb.model_tokens_per_minute",
+			   "Tokens, input and output, a minute of a model whose config does not say, all sessions together; 0: no limit.",
+			   &model_tokens_per_minute, 0, 1000000000, 0);
 	define_string("aidb.no_proxy",
 				  "Hosts that are connected to without the proxy; empty: NO_PROXY of the server's environment.",
 				  &no_proxy, "", PGC_SUSET);
@@ -258,6 +270,9 @@ aidb_config_fields(StringInfo buf)
 	put(buf, "max_tool_rows", psprintf("%d", aidb_max_tool_rows));
 	put(buf, "mcp_stale_after_s", psprintf("%d", mcp_stale_after));
 	put(buf, "memory_limit_mb", psprintf("%d", aidb_own_transactions ? aidb_worker_memory_limit : memory_limit_mb));
+	put(buf, "model_max_concurrent_requests", psprintf("%d", model_max_concurrent_requests));
+	put(buf, "model_requests_per_minute", psprintf("%d", model_requests_per_minute));
+	put(buf, "model_tokens_per_minute", psprintf("%d", model_tokens_per_minute));
 	put(buf, "model_retries", psprintf("%d", model_retries));
 	put(buf, "model_retry_delay_ms", psprintf("%d", model_retry_delay));
 	put(buf, "model_timeout_ms", psprintf("%d", model_timeout));

@@ -1,13 +1,15 @@
 /*
  * limits.c
- *		Limits of a model, shared by all processes of the server: requests at a
- *		time, requests and tokens a minute, and the pause that a provider asks for.
+ *		Limits of a model or an MCP server, shared by all processes of the server:
+ *		requests at a time, requests and tokens a minute, and the pause that a
+ *		provider asks for.
  *
  * The state is a small table in shared memory.  Preloaded, the library reserves
  * its room at start; without that the table is made at its first use, in the
  * room that the server keeps for such things.
  *
- * A key stands for an address, a model there and an account.  A minute is a
+ * A key stands for an address, a model there and an account; its name, kind and
+ * database are those of whoever asked last, for aidb.shared_limits.  A minute is a
  * window of slots of five seconds: what is counted is the current slot and the
  * twelve before it, so that no sixty seconds ever see more than the limit.
  *
@@ -17,23 +19,35 @@
  */
 #include "aidb.h"
 
+#include "funcapi.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+PG_FUNCTION_INFO_V1(aidb_shared_limits);
 
 #define ENTRIES 64
 #define SLOTS 13
 #define SLOT_USECS INT64CONST(5000000)
 #define KEY_LEN 40
+#define KIND_LEN 16
+#define NAME_LEN 128			/* a longer name is cut */
 #define FULL_WAIT_MS 250		/* between two looks for a free place */
 
 typedef struct Entry
 {
 	char		key[KEY_LEN];
+	Oid			database;
+	char		kind[KIND_LEN]; /* model, mcp_server */
+	char		name[NAME_LEN];
 	int			running;
+	int			waiting;		/* who was not let in, and has not given up */
 	TimestampTz used;			/* when it was asked for at last */
 	TimestampTz paused;			/* until then nobody enters */
 	int64		slot;			/* number of the newest slot */
@@ -48,11 +62,12 @@ typedef struct Table
 	Entry		entries[ENTRIES];
 } Table;
 
-/* What this process is in, for runs that end without leaving. */
+/* What this process is in, or waits for, for runs that end without leaving. */
 typedef struct Stay
 {
 	uint64		run;
 	int			entry;
+	bool		waits;
 } Stay;
 
 static Table *table = NULL;
@@ -113,7 +128,7 @@ find(const char *key, TimestampTz now)
 
 		if (strncmp(e->key, key, KEY_LEN - 1) == 0)
 			return i;
-		if (e->running == 0 && (free < 0 || e->used < table->entries[free].used))
+		if (e->running == 0 && e->waiting == 0 && (free < 0 || e->used < table->entries[free].used))
 			free = i;
 	}
 	if (free >= 0)
@@ -171,11 +186,47 @@ wait_for_room(Entry *e, int64 limit_requests, int64 limit_tokens, int64 tokens, 
 	}
 }
 
+/* The stay of a run with an entry, as one that waits or as one that is in; -1: none. */
+static int
+stay_of(uint64 run, int entry, bool waits)
+{
+	for (int i = 0; i < nstays; i++)
+		if (stays[i].run == run && stays[i].entry == entry && stays[i].waits == waits)
+			return i;
+	return -1;
+}
+
+/* Notes that a run is in, or waits; what waited before is in now. */
+static void
+stay(uint64 run, int entry, bool waits)
+{
+	Entry	   *e = &table->entries[entry];
+	int			at = stay_of(run, entry, true);
+
+	if (at >= 0 && waits)
+		return;
+	if (at < 0)
+	{
+		at = nstays++;
+		stays[at].run = run;
+		stays[at].entry = entry;
+	}
+	else
+		e->waiting = Max(0, e->waiting - 1);
+	stays[at].waits = waits;
+	if (waits)
+		e->waiting++;
+	else
+		e->running++;
+}
+
 /* Answers how many milliseconds to wait (0: entered), and for what. */
 static void
 admit(AidbReader *r, StringInfo reply, uint64 run)
 {
 	char	   *key = aidb_read_text(r);
+	char	   *kind = aidb_read_text(r);
+	char	   *name = aidb_read_text(r);
 	int64		concurrent = aidb_read_int(r);
 	int64		requests = aidb_read_int(r);
 	int64		limit_tokens = aidb_read_int(r);
@@ -186,8 +237,9 @@ admit(AidbReader *r, StringInfo reply, uint64 run)
 	int			i;
 	Entry	   *e;
 
-	if (key == NULL || key[0] == '\0' || strlen(key) >= KEY_LEN)
-		elog(ERROR, "impossible key of a model's limits");
+	if (key == NULL || key[0] == '\0' || strlen(key) >= KEY_LEN || kind == NULL || name == NULL)
+		elog(ERROR, "impossible key of shared limits");
+	name[pg_mbcliplen(name, strlen(name), NAME_LEN - 1)] = '\0';
 	tokens = Max(0, tokens);
 	attach();
 	if (nstays == maxstays)
@@ -208,6 +260,9 @@ admit(AidbReader *r, StringInfo reply, uint64 run)
 	{
 		e = &table->entries[i];
 		e->used = now;
+		e->database = MyDatabaseId;
+		strlcpy(e->kind, kind, KIND_LEN);
+		strlcpy(e->name, name, NAME_LEN);
 		roll(e, now / SLOT_USECS);
 		if (e->paused > now)
 		{
@@ -223,13 +278,10 @@ admit(AidbReader *r, StringInfo reply, uint64 run)
 			why = "rate";
 		else
 		{
-			e->running++;
 			e->requests[e->slot % SLOTS]++;
 			e->tokens[e->slot % SLOTS] += tokens;
-			stays[nstays].run = run;
-			stays[nstays].entry = i;
-			nstays++;
 		}
+		stay(run, i, wait > 0);
 	}
 	LWLockRelease(&table->lock);
 	aidb_fields_int(reply, (wait + 999) / 1000);
@@ -241,14 +293,19 @@ leave(int at, int64 correction)
 {
 	Entry	   *e = &table->entries[stays[at].entry];
 
-	if (e->running > 0)
-		e->running--;
+	if (stays[at].waits)
+		e->waiting = Max(0, e->waiting - 1);
+	else
+		e->running = Max(0, e->running - 1);
 	roll(e, GetCurrentTimestamp() / SLOT_USECS);
 	e->tokens[e->slot % SLOTS] = Max(0, e->tokens[e->slot % SLOTS] + correction);
 	stays[at] = stays[--nstays];
 }
 
-/* A request is over; what it really used takes the place of what was thought. */
+/*
+ * A request is over; what it really used takes the place of what was thought.
+ * One that thought of less than nothing was never let in and waits no more.
+ */
 static void
 leave_early(AidbReader *r, uint64 run)
 {
@@ -260,9 +317,9 @@ leave_early(AidbReader *r, uint64 run)
 		return;
 	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < nstays; i++)
-		if (stays[i].run == run && strcmp(table->entries[stays[i].entry].key, key) == 0)
+		if (stays[i].run == run && stays[i].waits == (thought < 0) && strcmp(table->entries[stays[i].entry].key, key) == 0)
 		{
-			leave(i, used > 0 ? used - thought : 0);
+			leave(i, used > 0 && thought >= 0 ? used - thought : 0);
 			break;
 		}
 	LWLockRelease(&table->lock);
@@ -287,7 +344,7 @@ pause_all(AidbReader *r)
 	LWLockRelease(&table->lock);
 }
 
-/* These messages touch nothing but the table: they need no transaction. */
+/* These messages touch nothing but tables in shared memory: they need no transaction. */
 bool
 aidb_limits_message(AidbBridge *b, const AidbMsg *m)
 {
@@ -295,19 +352,22 @@ aidb_limits_message(AidbBridge *b, const AidbMsg *m)
 	MemoryContext mine;
 	AidbReader	r;
 
-	if (m->kind != AIDB_REQ_ADMIT && m->kind != AIDB_REQ_LEAVE && m->kind != AIDB_REQ_PAUSE)
+	if (m->kind != AIDB_REQ_ADMIT && m->kind != AIDB_REQ_LEAVE && m->kind != AIDB_REQ_PAUSE && m->kind != AIDB_REQ_SPEND)
 		return false;
 	mine = AllocSetContextCreate(outer, "aidb limits", ALLOCSET_SMALL_SIZES);
 	MemoryContextSwitchTo(mine);
 	aidb_read_begin(&r, m);
-	if (m->kind == AIDB_REQ_ADMIT)
+	if (m->kind == AIDB_REQ_ADMIT || m->kind == AIDB_REQ_SPEND)
 	{
 		StringInfoData reply;
 		AidbMsg    *answer;
 
 		initStringInfo(&reply);
 		aidb_fields_begin(&reply);
-		admit(&r, &reply, m->run);
+		if (m->kind == AIDB_REQ_ADMIT)
+			admit(&r, &reply, m->run);
+		else
+			aidb_spend(&r, &reply);
 		answer = aidb_msg_new(AIDB_REP_OK, m->run, m->seq, reply.len);
 		if (answer == NULL)
 			ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
@@ -334,4 +394,48 @@ aidb_limits_end(uint64 run)
 		if (run == 0 || stays[i].run == run)
 			leave(i, 0);
 	LWLockRelease(&table->lock);
+}
+
+/* Behind aidb.shared_limits: what there is of this database. */
+Datum
+aidb_shared_limits(PG_FUNCTION_ARGS)
+{
+	TupleDesc	desc;
+	Tuplestorestate *store = aidb_result_store(fcinfo, &desc);
+	Entry	   *copy = palloc(sizeof(table->entries));
+	TimestampTz now = GetCurrentTimestamp();
+
+	attach();
+	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < ENTRIES; i++)
+		if (table->entries[i].key[0] != '\0')
+			roll(&table->entries[i], now / SLOT_USECS);
+	memcpy(copy, table->entries, sizeof(table->entries));
+	LWLockRelease(&table->lock);
+	for (int i = 0; i < ENTRIES; i++)
+	{
+		Entry	   *e = &copy[i];
+		Datum		values[7];
+		bool		nulls[7] = {false};
+		int64		requests = 0,
+					tokens = 0;
+
+		if (e->key[0] == '\0' || e->kind[0] == '\0' || e->database != MyDatabaseId)
+			continue;
+		for (int j = 0; j < SLOTS; j++)
+		{
+			requests += e->requests[j];
+			tokens += e->tokens[j];
+		}
+		values[0] = CStringGetTextDatum(e->kind);
+		values[1] = CStringGetTextDatum(e->name);
+		values[2] = Int32GetDatum(e->running);
+		values[3] = Int32GetDatum(e->waiting);
+		values[4] = Int64GetDatum(requests);
+		values[5] = Int64GetDatum(tokens);
+		values[6] = TimestampTzGetDatum(e->paused);
+		nulls[6] = e->paused <= now;
+		tuplestore_putvalues(store, desc, values, nulls);
+	}
+	return (Datum) 0;
 }

@@ -12,7 +12,10 @@ import (
 )
 
 // gate implements wire.Gate with the server's shared table of turns.
-type gate struct{ host spi.Turns }
+type gate struct {
+	host       spi.Turns
+	kind, name string // what it is before, for people
+}
 
 // What is waited for ends at some moment that nobody announces, so it is asked for again and again, less and less often.
 const (
@@ -24,7 +27,9 @@ const (
 // so much time left.
 func (g gate) Enter(ctx context.Context, key string, l wire.Limits, tokens int64) (func(int64), error) {
 	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
-		wait, why, err := g.host.Admit(ctx, key, l.Concurrent, l.Requests, l.Tokens, tokens)
+		wait, why, err := g.host.Admit(ctx, spi.Turn{
+			Key: key, Kind: g.kind, Name: g.name, Concurrent: l.Concurrent, Requests: l.Requests, Limit: l.Tokens, Tokens: tokens,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -34,6 +39,7 @@ func (g gate) Enter(ctx context.Context, key string, l wire.Limits, tokens int64
 		deadline, bounded := ctx.Deadline()
 		if why != "concurrent" {
 			if bounded && wait > time.Until(deadline) {
+				g.host.Leave(key, spi.NeverAdmitted, 0)
 				return nil, tooLate(why, wait)
 			}
 		} else {
@@ -46,6 +52,7 @@ func (g gate) Enter(ctx context.Context, key string, l wire.Limits, tokens int64
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
+			g.host.Leave(key, spi.NeverAdmitted, 0)
 			return nil, ctx.Err()
 		}
 	}

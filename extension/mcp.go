@@ -97,7 +97,7 @@ func (r *remote) server(ctx context.Context, row *pgstore.MCPServer) (*mcp.Serve
 	}
 	srv := &mcp.Server{
 		Name: row.Name, URL: row.URL, Transport: row.Transport, Headers: headers, Timeout: row.Timeout, Concurrency: row.Concurrency,
-		User: strconv.Itoa(len(r.start.Caller)) + ":" + r.start.Caller + r.start.Principal, Turns: gate{r.host},
+		User: strconv.Itoa(len(r.start.Caller)) + ":" + r.start.Caller + r.start.Principal, Turns: gate{r.host, "mcp_server", row.Name},
 	}
 	if srv.Timeout == 0 {
 		srv.Timeout = r.limits.Timeout

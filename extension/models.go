@@ -82,7 +82,7 @@ func (m *models) open(ctx context.Context, ref agent.ModelRef) (agent.Model, err
 	if err != nil {
 		return nil, err
 	}
-	return open(ref, credentials, gate{m.host})
+	return open(ref, credentials, gate{m.host, "model", ref.Name})
 }
 
 // replay opens a recording, which only its owner may replay: its replies are what was said in it.

@@ -5,53 +5,66 @@ import (
 	"time"
 
 	"aidb/extension/internal/agent"
+	"aidb/extension/internal/spi"
 )
 
-// meter is the meter of a call, made when a model is opened while there are quotas.
+// meter is the meter of a call, made when a model is opened while there are quotas. What is used counts at once, for all
+// sessions and whatever becomes of the transaction (c_shim/spent.c); what that count does not know, because it is from before
+// the server's start, is in the table.
 func (m *models) meter(ctx context.Context) (*agent.Meter, error) {
 	if m.metered != nil {
 		return m.metered, nil
 	}
-	w, who := m.wiring, m.who
-	quotas, err := m.store.Quotas(ctx, who.Caller, who.Principal, w.session())
+	who := m.who
+	all, behind, err := m.spend(ctx, agent.Usage{})
 	if err != nil {
 		return nil, err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.tally.Turn(time.Now())
-	for i := range quotas {
-		own := w.tally.Of(who.Caller, who.Principal, quotas[i].Each)
-		quotas[i].Used.Calls += own.Calls
-		quotas[i].Used.Tokens += own.Tokens
-		quotas[i].Used.Cost += own.Cost
+	quotas, err := m.store.Quotas(ctx, who.Caller, who.Principal, all.Since, behind.Since)
+	if err != nil {
+		return nil, err
 	}
-	m.metered = &agent.Meter{Quotas: quotas}
-	return m.metered, nil
+	meter := &agent.Meter{Quotas: quotas}
+	before := make([]agent.Usage, len(quotas))
+	for i := range quotas {
+		before[i] = quotas[i].Used
+	}
+	meter.Share = func(ctx context.Context, u agent.Usage) error {
+		all, behind, err := m.spend(ctx, u)
+		if err != nil {
+			return err
+		}
+		for i := range meter.Quotas {
+			q, now := &meter.Quotas[i], all
+			if q.Each {
+				now = behind
+			}
+			q.Used = before[i]
+			q.Used.Calls += now.Calls
+			q.Used.Tokens += now.Tokens
+			q.Used.Cost += now.Cost
+		}
+		return nil
+	}
+	m.metered = meter
+	return meter, nil
 }
 
-// account notes what the call used, if anybody wants to know: in the tally of this process whatever becomes of the
-// transaction, and in the table where that can be written.
+func (m *models) spend(ctx context.Context, u agent.Usage) (all, behind spi.Spending, err error) {
+	day := time.Now().Unix() / (24 * 60 * 60)
+	return m.host.Spend(ctx, m.who.Caller, m.who.Principal, day, u.Calls, u.Tokens, u.Cost)
+}
+
+// account writes down what the call used, if anybody wants to know.
 func (p *parts) account(ctx context.Context, write bool) error {
 	meter := p.models.metered
 	if meter == nil || meter.Used == (agent.Usage{}) {
 		return nil
 	}
-	w := p.models.wiring
 	used := meter.Used
 	meter.Used = agent.Usage{}
-	w.mu.Lock()
-	w.tally.Add(time.Now(), p.start.Caller, p.start.Principal, used)
-	w.mu.Unlock()
 	if !write || p.start.InRecovery || p.start.ReadOnly {
 		return nil
 	}
-	return p.store.WriteUsage(ctx, p.start.Caller, p.start.Principal, w.session(), used)
-}
-
-// session names this session among all that there were.
-func (w *wiring) session() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.about.SessionID
+	return p.store.WriteUsage(ctx, p.start.Caller, p.start.Principal, used)
 }

@@ -45,8 +45,6 @@ type wiring struct {
 	redaction redaction
 	// staleAfter is aidb.mcp_stale_after.
 	staleAfter time.Duration
-	// tally is what this process used today, as far as there are quotas.
-	tally agent.Tally
 	// narrowest is aidb.delegation_role = 'narrowest'.
 	narrowest bool
 	purpose   string // aidb.default_purpose
@@ -120,6 +118,9 @@ func (w *wiring) configure(values map[string]string) {
 			Tries: retries(number("model_retries")), Base: time.Duration(number("model_retry_delay_ms")) * time.Millisecond,
 		},
 		RequestTimeout: time.Duration(number("model_timeout_ms")) * time.Millisecond,
+		Limits: wire.Limits{
+			Concurrent: int(number("model_max_concurrent_requests")), Requests: int(number("model_requests_per_minute")), Tokens: number("model_tokens_per_minute"),
+		},
 	})
 	policy.PublicOnly = true
 	w.mcp.Reconfigure(mcp.Options{Egress: policy, Proxy: proxy, CAFile: values["ca_file"], MaxBytes: number("max_mcp_bytes")})

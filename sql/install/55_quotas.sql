@@ -19,12 +19,11 @@ REVOKE ALL ON aidb_internal.quotas FROM PUBLIC;
 SELECT pg_extension_config_dump('aidb_internal.quotas', '');
 
 -- Written only while there are quotas. A row a call, never updated: concurrent calls of one role must not wait for each
--- other. session tells a session which rows are its own; those it counts itself, with what was rolled back.
+-- other. While the server runs, quotas go by its count in shared memory (c_shim/spent.c), which knows what was rolled back, too.
 CREATE TABLE aidb_internal.quota_usage (
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     caller text NOT NULL,
     principal text NOT NULL,
-    session text NOT NULL,
     calls bigint NOT NULL,
     tokens bigint NOT NULL,
     cost numeric NOT NULL

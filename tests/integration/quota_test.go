@@ -55,6 +55,33 @@ func TestQuota_ARollbackIsNotAWayOut(t *testing.T) {
 	o, err := servertest.Ask(t.Context(), conn, "qu_back", "go")
 	require.NoError(t, err)
 	require.Equal(t, "quota exceeded: role 'qu_back' made 1 of 1 calls today", o.Error)
+
+	// Nor is a new connection, nor one that is ended in the middle of its call, nor an error after it.
+	again := server.Conn(t, "qu_back")
+	o, err = servertest.Ask(t.Context(), again, "qu_back", "go")
+	require.NoError(t, err)
+	require.Equal(t, "quota exceeded: role 'qu_back' made 1 of 1 calls today", o.Error)
+	servertest.Exec(t, super, "SELECT aidb.set_quota('qu_back', calls => 2)")
+	_, err = again.Exec(t.Context(), "SELECT 1 / (SELECT count(*) FROM aidb.agent_converse('qu_back', 'go') WHERE message = 'no')")
+	require.Equal(t, "22012", servertest.State(err))
+	o, err = servertest.Ask(t.Context(), server.Conn(t, "qu_back"), "qu_back", "go")
+	require.NoError(t, err)
+	require.Equal(t, "quota exceeded: role 'qu_back' made 2 of 2 calls today", o.Error)
+
+	gate := make(chan struct{})
+	defer close(gate)
+	server.Model.Script("qu_back", fakemodel.Reply{Content: "late", Gate: gate})
+	servertest.Exec(t, super, "SELECT aidb.set_quota('qu_back', calls => 3)")
+	killed := server.Conn(t, "qu_back")
+	pid := killed.PgConn().PID()
+	done := make(chan error, 1)
+	go func() { _, err := servertest.Ask(t.Context(), killed, "qu_back", "go"); done <- err }()
+	require.NoError(t, server.Model.WaitFor(t.Context(), "the request", func() bool { return server.Model.InFlight("qu_back") == 1 }))
+	servertest.Exec(t, super, "SELECT pg_terminate_backend($1)", pid)
+	require.Error(t, <-done)
+	o, err = servertest.Ask(t.Context(), server.Conn(t, "qu_back"), "qu_back", "go")
+	require.NoError(t, err)
+	require.Equal(t, "quota exceeded: role 'qu_back' made 3 of 3 calls today", o.Error)
 }
 
 func TestQuota_OfCostNeedsAPrice(t *testing.T) {

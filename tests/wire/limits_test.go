@@ -138,3 +138,60 @@ func TestFallback(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "fallback of model 'falls nowhere': Model not found: no such model", out.Error)
 }
+
+// TestLimits_OfTheServer: what a model's config does not say is said by settings, and aidb.shared_limits shows what it comes to.
+func TestLimits_OfTheServer(t *testing.T) {
+	const name = "bounded by the server"
+	gate := make(chan struct{})
+	server.Model.Script(name, fakemodel.Reply{Content: "hi", Gate: gate, Input: 30, Output: 12})
+	limited(t, name, "", 60, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var group sync.WaitGroup
+	begin := func(settings map[string]string) uint32 {
+		user := caller(t, settings)
+		group.Go(func() { _, _ = servertest.Ask(ctx, user.Conn, name, "Hello?") })
+		return user.PgConn().PID()
+	}
+	load := func(want string) {
+		t.Helper()
+		conn := caller(t, nil).Conn
+		var got string
+		for got != want {
+			require.NoError(t, ctx.Err(), "%s instead of %s", got, want)
+			rows := servertest.Rows(t, conn, "SELECT running, waiting, requests_last_minute, tokens_last_minute FROM aidb.shared_limits WHERE kind = 'model' AND name = $1", name)
+			if len(rows) == 1 {
+				got = fmt.Sprint(rows[0]["running"], " ", rows[0]["waiting"], " ", rows[0]["requests_last_minute"], " ", rows[0]["tokens_last_minute"].(int64) > 0)
+			}
+		}
+	}
+	one := map[string]string{"aidb.model_max_concurrent_requests": "1"}
+	begin(one)
+	load("1 0 1 true")
+	second := begin(one)
+	load("1 1 1 true")
+	servertest.Exec(t, server.Admin(t), "SELECT pg_cancel_backend($1)", second)
+	load("1 0 1 true")
+	begin(one)
+	load("1 1 1 true")
+	close(gate)
+	group.Wait()
+	load("0 0 2 true")
+
+	// The config's own word comes first.
+	const own = "has a limit of its own"
+	server.Model.Script(own, fakemodel.Say("hi"))
+	limited(t, own, "NULL, 2", 3, nil)
+	user := caller(t, map[string]string{"aidb.model_requests_per_minute": "1", "aidb.model_tokens_per_minute": "1000000"})
+	for range 2 {
+		servertest.MustAsk(t, user.Conn, own, "Hello?")
+	}
+	user.refuses(t, own)
+}
+
+// refuses: another call would have to wait for longer than it may.
+func (s *session) refuses(t *testing.T, agent string) {
+	out, err := servertest.Ask(t.Context(), s.Conn, agent, "Hello?")
+	require.NoError(t, err)
+	require.Contains(t, out.Error, "limit of requests or tokens a minute is reached")
+}

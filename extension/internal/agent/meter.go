@@ -5,7 +5,6 @@ package agent
 
 import (
 	"context"
-	"time"
 
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/fault"
@@ -32,48 +31,23 @@ func (u *Usage) add(more Usage) {
 	u.Used.add(more.Used)
 }
 
-// Tally is what this process used today, committed or not. The zero value is ready for use; it is not for concurrent use.
-type Tally struct {
-	day  string
-	used map[[2]string]Usage // by caller and principal
-}
-
-// Of returns what a caller used: behind the principal, or behind all of them.
-func (t *Tally) Of(caller, principal string, each bool) (all Usage) {
-	for key, u := range t.used {
-		if key[0] == caller && (!each || key[1] == principal) {
-			all.add(u)
-		}
-	}
-	return all
-}
-
-// maxTally bounds the people that a process counts for; it begins anew beyond it.
-const maxTally = 10000
-
-// Add counts; a new day begins at nothing.
-func (t *Tally) Add(at time.Time, caller, principal string, u Usage) {
-	t.Turn(at)
-	key := [2]string{caller, principal}
-	sum := t.used[key]
-	sum.add(u)
-	if len(t.used) >= maxTally {
-		clear(t.used)
-	}
-	t.used[key] = sum
-}
-
-// Turn begins a new day where there is one.
-func (t *Tally) Turn(at time.Time) {
-	if day := at.UTC().Format(time.DateOnly); day != t.day || t.used == nil {
-		t.day, t.used = day, map[[2]string]Usage{}
-	}
-}
-
 // Meter counts what a call uses, and stops it at its quotas.
 type Meter struct {
 	Quotas []Quota
-	Used   Usage
+	// Used is what the call used.
+	Used Usage
+	// Share adds to the count that all sessions share, and brings Used of the quotas up to date with it: that then has what this
+	// call used, too. nil: the call counts for itself.
+	Share func(ctx context.Context, u Usage) error
+}
+
+// count notes what the call uses.
+func (m *Meter) count(ctx context.Context, u Usage) error {
+	m.Used.add(u)
+	if m.Share == nil {
+		return nil
+	}
+	return m.Share(ctx, u)
 }
 
 // Check returns the error of the first quota that is used up.
@@ -81,14 +55,16 @@ func (m *Meter) Check() error {
 	for i := range m.Quotas {
 		q := &m.Quotas[i]
 		used := q.Used
-		used.add(m.Used)
+		if m.Share == nil {
+			used.add(m.Used)
+		}
 		switch {
 		case q.Tokens != nil && used.Tokens >= *q.Tokens:
 			return fault.New(fault.BudgetSpent, "quota exceeded: %s used %d of %d tokens today", q.Of, used.Tokens, *q.Tokens)
 		case q.Cost != nil && used.Cost >= *q.Cost:
 			return fault.New(fault.BudgetSpent, "quota exceeded: %s used %s of %s today", q.Of, conversation.Money(used.Cost), conversation.Money(*q.Cost))
 		case q.Calls != nil && used.Calls > *q.Calls:
-			return fault.New(fault.BudgetSpent, "quota exceeded: %s made %d of %d calls today", q.Of, q.Used.Calls, *q.Calls)
+			return fault.New(fault.BudgetSpent, "quota exceeded: %s made %d of %d calls today", q.Of, used.Calls-m.Used.Calls, *q.Calls)
 		}
 	}
 	return nil
@@ -116,17 +92,27 @@ func Unmetered(m Model) Model {
 
 // Complete implements Model.
 func (m metered) Complete(ctx context.Context, r Request) (Reply, error) {
-	if m.meter.Used.Calls == 0 {
-		m.meter.Used.Calls = 1
-	}
-	if err := m.meter.Check(); err != nil {
-		return Reply{}, err
-	}
 	for i := range m.meter.Quotas {
 		if m.meter.Quotas[i].Cost != nil && m.price == nil {
 			return Reply{}, fault.New(fault.InvalidArgument, "the cost of %s is limited, but model %s has no price",
 				m.meter.Quotas[i].Of, fault.Name(m.name)).WithHint(`Give the model's config a "price".`)
 		}
+	}
+	// Counted before it is looked at, so that of two at the same time only one is the last.
+	begins := Usage{Calls: 1 - m.meter.Used.Calls}
+	if err := m.meter.count(ctx, begins); err != nil {
+		return Reply{}, err
+	}
+	if err := m.meter.Check(); err != nil {
+		if begins.Calls > 0 { // a call that is refused is none
+			m.meter.Used.Calls = 0
+			if m.meter.Share != nil {
+				if gone := m.meter.Share(ctx, Usage{Calls: -1}); gone != nil {
+					return Reply{}, gone
+				}
+			}
+		}
+		return Reply{}, err
 	}
 	reply, err := m.Model.Complete(ctx, r)
 	if err != nil {
@@ -141,6 +127,5 @@ func (m metered) Complete(ctx context.Context, r Request) (Reply, error) {
 	}
 	var s spent
 	s.add(reply.Usage, m.price, sent, conversation.Message{Content: reply.Content, ToolCalls: reply.ToolCalls}.Size())
-	m.meter.Used.Used.add(s.own())
-	return reply, nil
+	return reply, m.meter.count(ctx, Usage{Used: s.own()})
 }

@@ -3,7 +3,6 @@ package agent_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,22 +34,37 @@ func TestMeter_StopsAtEachQuota(t *testing.T) {
 			}
 			require.EqualError(t, err, c.err, name)
 		}
-		require.EqualValues(t, 1, m.Used.Calls)
+		require.EqualValues(t, min(1, c.asks), m.Used.Calls)
 	}
 	m := agent.Meter{Quotas: []agent.Quota{{Of: "role 'ann'", Cost: n(1)}}}
 	_, err := m.Model(testkit.NewModel(testkit.Say("x")), "m", nil).Complete(context.Background(), agent.Request{})
 	require.EqualError(t, err, "the cost of role 'ann' is limited, but model 'm' has no price")
 }
 
-func TestTally_CountsByPersonAndDay(t *testing.T) {
+// What is shared is told as it is used, and a quota is compared with what it has come to.
+func TestMeter_SharesTheCount(t *testing.T) {
 	t.Parallel()
-	var tally agent.Tally
-	day := time.Date(2026, 1, 2, 23, 59, 0, 0, time.UTC)
-	tally.Add(day, "app", "mia", agent.Usage{Calls: 1, Used: agent.Used{Tokens: 5}})
-	tally.Add(day, "app", "noa", agent.Usage{Calls: 1, Used: agent.Used{Tokens: 7}})
-	tally.Add(day, "other", "mia", agent.Usage{Calls: 1})
-	require.EqualValues(t, 5, tally.Of("app", "mia", true).Tokens)
-	require.EqualValues(t, 12, tally.Of("app", "mia", false).Tokens)
-	tally.Turn(day.Add(time.Hour))
-	require.Zero(t, tally.Of("app", "mia", false))
+	limit := int64(100)
+	m := agent.Meter{Quotas: []agent.Quota{{Of: "role 'ann'", Tokens: &limit, Calls: &limit}}}
+	var shared agent.Usage
+	m.Share = func(_ context.Context, u agent.Usage) error {
+		shared.Calls, shared.Tokens = shared.Calls+u.Calls, shared.Tokens+u.Tokens
+		m.Quotas[0].Used = shared
+		return nil
+	}
+	model := m.Model(testkit.NewModel(testkit.Say("x").Tokens(9, 1)), "m", nil)
+	ask := func() error {
+		_, err := model.Complete(context.Background(), agent.Request{})
+		return err
+	}
+	require.NoError(t, ask())
+	require.Equal(t, agent.Usage{Calls: 1, Used: agent.Used{Tokens: 10}}, shared)
+	shared.Tokens = 99 // others
+	require.NoError(t, ask())
+	require.EqualError(t, ask(), "quota exceeded: role 'ann' used 109 of 100 tokens today")
+	require.Equal(t, agent.Usage{Calls: 1, Used: agent.Used{Tokens: 20}}, m.Used)
+
+	m.Used, shared = agent.Usage{}, agent.Usage{Calls: 100}
+	require.EqualError(t, ask(), "quota exceeded: role 'ann' made 100 of 100 calls today")
+	require.EqualValues(t, 100, shared.Calls, "a call that is refused is none")
 }

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
@@ -10,22 +11,26 @@ import (
 	"aidb/extension/internal/spi"
 )
 
-// What this session used it counts itself, with what was rolled back; so its own rows are left out.
+// Since $3 what is behind all principals is counted elsewhere, since $4 what is behind this one.
 const quotasSQL = `
 SELECT q.caller, q.principal, q.tokens, q.cost, q.calls, u.tokens, u.cost, u.calls
 FROM aidb_internal.quotas q
 CROSS JOIN LATERAL (
     SELECT coalesce(sum(u.tokens), 0)::bigint AS tokens, coalesce(sum(u.cost), 0) AS cost, coalesce(sum(u.calls), 0)::bigint AS calls
     FROM aidb_internal.quota_usage u
-    WHERE u.caller = $1 AND (q.principal = '' OR u.principal = $2) AND u.session <> $3
+    WHERE u.caller = $1 AND (q.principal = '' OR u.principal = $2) 
+      AND u.at < (CASE q.principal WHEN '' THEN $3 ELSE $4 END)::timestamptz
       AND u.at >= date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
 ) u
 WHERE q.caller IN ($1, '*') AND q.principal IN ('', '*', $2)
 ORDER BY q.caller, q.principal`
 
-// Quotas returns the quotas that hold for a caller, with what other sessions used of them today.
-func (s *Store) Quotas(ctx context.Context, caller, principal, session string) ([]agent.Quota, error) {
-	rows, err := s.host.Batch(ctx, spi.Statement{SQL: quotasSQL, Args: []any{caller, principal, session}})
+// Quotas returns the quotas that hold for a caller, with what was used of them today before those moments: behind all
+// principals, and behind this one.
+func (s *Store) Quotas(ctx context.Context, caller, principal string, all, behind time.Time) ([]agent.Quota, error) {
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: quotasSQL, Args: []any{
+		caller, principal, all.UTC().Format(time.RFC3339Nano), behind.UTC().Format(time.RFC3339Nano),
+	}})
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -48,13 +53,13 @@ func (s *Store) Quotas(ctx context.Context, caller, principal, session string) (
 }
 
 const usageSQL = `
-INSERT INTO aidb_internal.quota_usage (caller, principal, session, calls, tokens, cost)
-VALUES ($1, $2, $3, $4::bigint, $5::bigint, $6::numeric)`
+INSERT INTO aidb_internal.quota_usage (caller, principal, calls, tokens, cost)
+VALUES ($1, $2, $3::bigint, $4::bigint, $5::numeric)`
 
 // WriteUsage notes what a call used.
-func (s *Store) WriteUsage(ctx context.Context, caller, principal, session string, u agent.Usage) error {
+func (s *Store) WriteUsage(ctx context.Context, caller, principal string, u agent.Usage) error {
 	return s.host.Write(ctx, spi.Statement{SQL: usageSQL, Args: []any{
-		caller, principal, session, u.Calls, u.Tokens, conversation.Money(u.Cost),
+		caller, principal, u.Calls, u.Tokens, conversation.Money(u.Cost),
 	}})
 }
 

@@ -35,6 +35,7 @@ const (
 	ReqLeave  uint32 = 61
 	ReqPause  uint32 = 62
 	ReqAudit  uint32 = 63
+	ReqSpend  uint32 = 64
 )
 
 // Message is one message that has arrived. Body is a list of fields.

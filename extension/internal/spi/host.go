@@ -201,13 +201,14 @@ func (r *run) Notice(level, text, hint string) {
 }
 
 // Admit implements Turns.
-func (r *run) Admit(_ context.Context, key string, concurrent, requests int, limit, tokens int64) (time.Duration, string, error) {
+func (r *run) Admit(_ context.Context, t Turn) (time.Duration, string, error) {
 	var w seam.Writer
-	w.Text(key)
-	w.Int(int64(concurrent))
-	w.Int(int64(requests))
-	w.Int(limit)
-	w.Int(tokens)
+	for _, text := range []string{t.Key, t.Kind, t.Name} {
+		w.Text(text)
+	}
+	for _, n := range []int64{int64(t.Concurrent), int64(t.Requests), t.Limit, t.Tokens} {
+		w.Int(n)
+	}
 	reply, err := r.ask(seam.ReqAdmit, &w)
 	if err != nil {
 		return 0, "", err
@@ -231,6 +232,24 @@ func (r *run) Pause(key string, d time.Duration) {
 	w.Text(key)
 	w.Int(max(1, d.Milliseconds()))
 	_ = r.tell(seam.ReqPause, 0, &w)
+}
+
+// Spend implements Spender.
+func (r *run) Spend(_ context.Context, caller, principal string, day, calls, tokens, cost int64) (all, behind Spending, err error) {
+	var w seam.Writer
+	w.Text(caller)
+	w.Text(principal)
+	for _, n := range []int64{day, calls, tokens, cost} {
+		w.Int(n)
+	}
+	reply, err := r.ask(seam.ReqSpend, &w)
+	if err != nil {
+		return all, behind, err
+	}
+	for _, s := range []*Spending{&all, &behind} {
+		s.Calls, s.Tokens, s.Cost, s.Since = reply.Int(), reply.Int(), reply.Int(), time.UnixMicro(reply.Int())
+	}
+	return all, behind, reply.Err()
 }
 
 // Auditor is a host that keeps rows whatever becomes of the transaction: a COPY command and its rows. It does not wait; what

@@ -109,13 +109,36 @@ const (
 
 // Turns is the part of the main thread that knows how many requests all processes of the server have under way.
 type Turns interface {
-	// Admit asks for a turn of what key names, within limits (0: none), for a request of about so many tokens. wait is how
-	// long to wait before asking again, 0 when the turn was given; why is "paused", "concurrent" or "rate".
-	Admit(ctx context.Context, key string, concurrent, requests int, limit, tokens int64) (wait time.Duration, why string, err error)
-	// Leave gives the turn back: so many tokens were thought and used (0: unknown).
+	// Admit asks for a turn. wait is how long to wait before asking again, 0 when the turn was given; why is "paused",
+	// "concurrent" or "rate". Who was told to wait and does not come back says so with Leave.
+	Admit(ctx context.Context, t Turn) (wait time.Duration, why string, err error)
+	// Leave gives the turn back: so many tokens were thought (NeverAdmitted: it was not given) and used (0: unknown).
 	Leave(key string, thought, used int64)
 	// Pause lets nobody enter for a time.
 	Pause(key string, d time.Duration)
+}
+
+// NeverAdmitted is said instead of the tokens of a turn that was not given.
+const NeverAdmitted = -1
+
+// Turn is a request that is to be counted: of what Key names, which people know by Name, within limits (0: none), of about
+// so many tokens.
+type Turn struct {
+	Key, Kind, Name      string
+	Concurrent, Requests int
+	Limit, Tokens        int64
+}
+
+// Spending is what a caller has used today. Since is from when on it was counted here.
+type Spending struct {
+	Calls, Tokens, Cost int64
+	Since               time.Time
+}
+
+// Spender is the part of the main thread that counts what callers use, for all sessions.
+type Spender interface {
+	// Spend adds, and returns what the caller has used behind all principals, and behind this one. Amounts may be below zero.
+	Spend(ctx context.Context, caller, principal string, day, calls, tokens, cost int64) (all, behind Spending, err error)
 }
 
 // Host is all that a run can ask of the main thread.
@@ -123,6 +146,7 @@ type Host interface {
 	Querier
 	Writer
 	Turns
+	Spender
 	Tool(ctx context.Context, r ToolRequest) (ToolResult, error)
 	// LockConversation waits until no other transaction runs a call of the conversation (lock_timeout applies).
 	LockConversation(ctx context.Context, id string) error

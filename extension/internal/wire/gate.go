@@ -54,6 +54,20 @@ func atLeastMinusOne(n int) int {
 	return n
 }
 
+// or is the limits with those of d where there are none.
+func (l Limits) or(d Limits) Limits {
+	if l.Concurrent == 0 {
+		l.Concurrent = d.Concurrent
+	}
+	if l.Requests == 0 {
+		l.Requests = d.Requests
+	}
+	if l.Tokens == 0 {
+		l.Tokens = d.Tokens
+	}
+	return l
+}
+
 // Check says what is wrong with limits of a config.
 func (l Limits) Check() error {
 	for _, n := range []struct {

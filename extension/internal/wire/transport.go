@@ -33,6 +33,8 @@ type Options struct {
 	// RequestTimeout bounds each try (0: only the context does).
 	RequestTimeout time.Duration
 	Retry          Retry
+	// Limits hold for a model whose config is silent about them.
+	Limits Limits
 	// Now and Random are for tests; nil means the real ones. Random is in [0, 1).
 	Now    func() time.Time
 	Random func() float64
@@ -136,8 +138,8 @@ func (t *Transport) Line(o Opening) (*Line, error) {
 		return nil, err
 	}
 	l := &Line{options: t.options, Client: client, scrub: newscrubber(o.Credentials, value), where: WithoutSecrets(o.URL), authName: name, auth: value}
-	if o.Limits != (Limits{}) && o.Gate != nil {
-		l.gate, l.limits, l.key = o.Gate, o.Limits, gateKey(o.URL, o.Model, value)
+	if limits := o.Limits.or(t.options.Limits); limits != (Limits{}) && o.Gate != nil {
+		l.gate, l.limits, l.key = o.Gate, limits, gateKey(o.URL, o.Model, value)
 	}
 	return l, nil
 }
