@@ -120,6 +120,60 @@ func (s *State) over(at time.Time) *fault.Error {
 	return nil
 }
 
+// outputLeft is how many tokens a reply may have before it exceeds a budget, and one more, with which it does; 0: any number.
+// What the request itself costs is not known yet, so it is a bound from above.
+func (s *State) outputLeft() int64 {
+	left := int64(maxCount)
+	tokens := func(limit, used int64) {
+		left = min(left, max(0, limit-used))
+	}
+	cost := func(limit, used int64) {
+		if p := s.cfg.Price; p != nil && p.Output > 0 {
+			tokens(max(0, limit-used)/p.Output, 0)
+		}
+	}
+	all := s.spent.all()
+	for _, a := range s.cfg.Allowances {
+		if a.Tokens != nil {
+			tokens(*a.Tokens, all.Tokens)
+		}
+		if a.Cost != nil {
+			cost(*a.Cost, all.Cost)
+		}
+	}
+	// The rounds that are granted beyond a budget are not bounded by it, nor is a closing report.
+	if l := &s.cfg.Limits; l.Strategy != StrategyIgnore && s.overBudget == nil && s.closing == nil {
+		if l.Output > 0 {
+			tokens(l.Output, s.spent.output)
+		}
+		if l.Cost > 0 {
+			cost(l.Cost, s.spent.cost)
+		}
+		if l.TreeTokens > 0 {
+			tokens(l.TreeTokens, all.Tokens)
+		}
+		if l.TreeCost > 0 {
+			cost(l.TreeCost, all.Cost)
+		}
+	}
+	if left == maxCount {
+		return 0
+	}
+	return left + 1
+}
+
+// cutByBudget reports whether a reply that was cut off ended where a budget did: then it is not the answer, but what the
+// budget's strategy is for.
+func (s *State) cutByBudget(r Reply) bool {
+	if r.Finish != FinishLength || s.bounded == 0 {
+		return false
+	}
+	l, all := &s.cfg.Limits, s.spent.all()
+	own := l.Strategy != StrategyIgnore && s.overBudget == nil && s.closing == nil
+	return s.exhausted() != nil || own && (l.Output > 0 && s.spent.output > l.Output || l.Cost > 0 && s.spent.cost > l.Cost ||
+		l.TreeTokens > 0 && all.Tokens > l.TreeTokens || l.TreeCost > 0 && all.Cost > l.TreeCost)
+}
+
 func (s *State) late(at time.Time) bool { return !at.Before(s.cfg.Deadline) }
 
 // borrowed reports whether the time that ends first is not the run's own but that of the run it works for.

@@ -127,6 +127,67 @@ func TestLimits_Tokens(t *testing.T) {
 	}
 }
 
+// A reply may have as many tokens as are left of the budgets and one more, which is the one too many. What is cut off there is no
+// answer.
+func TestLimits_AReplyIsCutWhereTheBudgetEnds(t *testing.T) {
+	t.Parallel()
+	call := testkit.Use(testkit.Call("a", `{}`)).Tokens(10, 30)
+	cut := testkit.Say("The total is").Tokens(10, 71).Finish(agent.FinishLength)
+	short := testkit.Say("41.50").Tokens(10, 5)
+	for _, c := range []struct {
+		name, strategy string
+		change         func(d *agent.Definition)
+		turns          []testkit.Turn
+		most           []int64
+		message, err   string
+		warnings       int
+	}{
+		{"no budget", "error", func(*agent.Definition) {}, []testkit.Turn{call, short}, []int64{0, 0}, "41.50", "", 0},
+		{"error", "error", nil, []testkit.Turn{call, cut}, []int64{101, 71}, "", "output token budget exceeded: 101 of 100 tokens used", 0},
+		{"grace", "attempt_complete", nil, []testkit.Turn{call, cut, short}, []int64{101, 71, 0}, "41.50", "", 0},
+		{"summarize", "summarize", nil, []testkit.Turn{call, cut, short}, []int64{101, 71, 0}, "41.50", "", 0},
+		{"ignore", "ignore", nil, []testkit.Turn{call, cut}, []int64{0, 0}, "The total is", "", 1},
+		{"cut by the model's own limit", "error", nil, []testkit.Turn{testkit.Say("half").Tokens(1, 50).Finish(agent.FinishLength)}, []int64{101}, "half", "", 1},
+		{"cut calls do not run", "error", nil, []testkit.Turn{call.Tokens(1, 101).Finish(agent.FinishLength)}, []int64{101}, "", "output token budget exceeded: 101 of 100 tokens used", 0},
+		{"the tree's", "error", func(d *agent.Definition) { n := 50; d.TreeTokenBudget = &n }, []testkit.Turn{call, short}, []int64{51, 11}, "41.50", "", 0},
+		{"money", "error", func(d *agent.Definition) {
+			d.CostBudget, d.Model.Price = 1000, &agent.Price{Input: 1, Output: 10}
+		}, []testkit.Turn{call, short}, []int64{101, 70}, "41.50", "", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := testkit.NewWorld(map[string]testkit.ToolFunc{"a": testkit.Echo}, func(d *agent.Definition) {
+				d.Strategy = c.strategy
+				if c.change == nil {
+					n := 100
+					d.OutputTokenBudget = &n
+				} else {
+					c.change(d)
+				}
+			}, c.turns...)
+			out, err := w.Ask("x")
+			require.NoError(t, err)
+			var most []int64
+			for _, r := range w.Model.Requests() {
+				most = append(most, r.MaxOutput)
+			}
+			require.Equal(t, c.most, most)
+			if c.err != "" {
+				require.Equal(t, c.err, *out.Error)
+			} else {
+				require.Nil(t, out.Error)
+				require.Equal(t, c.message, *out.Message)
+			}
+			require.Len(t, w.Tracer.Warnings(), c.warnings)
+			if c.name == "grace" {
+				last := w.Model.Requests()[2].Messages
+				require.Contains(t, last[0].Content, "was cut off where the budget ended")
+				require.NotEqual(t, conversation.Assistant, last[len(last)-1].Role, "what was cut is no part of the history")
+			}
+		})
+	}
+}
+
 func TestLimits_TokensThatTheProviderDoesNotTell(t *testing.T) {
 	t.Parallel()
 	negative, zero, some := int64(-5), int64(0), int64(7)

@@ -30,8 +30,11 @@ type Request struct {
 	// Output is the JSON Schema that the answer has to be valid against, nil for free text. The messages say so, too: a
 	// model whose provider takes a schema hands it on, any other leaves it alone.
 	Output json.RawMessage
-	// MaxOutput is how many tokens of a reply are worth reading, 0 for all: what is beyond them could not be paid for. A
-	// model that streams stops there, and its reply says that it was cut.
+	// Forced: nothing but the answer is wanted now, as a reply was not valid. A model that has its provider see to that where it
+	// otherwise leaves it to the words.
+	Forced bool
+	// MaxOutput is how many tokens a reply may have, 0 for any number: what is beyond them could not be paid for. A model asks
+	// its provider for no more, and one that streams stops reading where a provider does not heed it; a reply that was cut says so.
 	MaxOutput int64
 	// Summary: what is asked for is the summary of a compaction.
 	Summary bool

@@ -56,9 +56,10 @@ type State struct {
 
 	// messages is what the model sees; the first is the system message's place and is skipped while that is empty.
 	messages  []conversation.Message
-	textBytes int  // of messages from the second on
-	toolBytes int  // of the tools' specifications
-	offered   bool // the tools, with the last request
+	textBytes int   // of messages from the second on
+	toolBytes int   // of the tools' specifications
+	offered   bool  // the tools, with the last request
+	bounded   int64 // how many tokens the reply to it may have; 0: any number
 
 	round     int // rounds begun
 	spent     spent

@@ -166,7 +166,11 @@ func (s *State) request() {
 	if s.messages[0].Content == "" {
 		messages = messages[1:]
 	}
-	r := Request{Messages: messages[:len(messages):len(messages)], Output: s.cfg.Output.Schema()}
+	s.bounded = s.outputLeft()
+	r := Request{
+		Messages: messages[:len(messages):len(messages)], Output: s.cfg.Output.Schema(), MaxOutput: s.bounded,
+		Forced: s.rejected != nil && s.cfg.Output != nil,
+	}
 	var names []string
 	if s.offered {
 		r.Tools, names = s.cfg.Tools, s.names
@@ -201,6 +205,9 @@ func (s *State) replied(at time.Time, r Reply) {
 	s.measured.take(r.Usage, s.sentBytes())
 	s.rejected = nil
 	text, accepted := s.read(r)
+	if accepted && len(r.ToolCalls) == 0 && s.cutByBudget(r) {
+		accepted, s.rejected = false, &rejected{answer: r.Content, why: "it was cut off where the budget ended", budget: true}
+	}
 	l := Log{
 		Type:  conversation.ModelResponse,
 		Round: s.logRound(),

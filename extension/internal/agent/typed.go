@@ -1,6 +1,6 @@
 package agent
 
-// Answers of an output type: what does not fit is not passed on, and goes back to the model with all that is wrong. It
+// Answers that are not taken. Of an output type: what does not fit is not passed on, and goes back to the model with all that is wrong. It
 // does not become a part of the history, neither now nor later: the request for a repair quotes it, and the log has it.
 
 import (
@@ -22,9 +22,14 @@ type rejected struct {
 	answer string
 	why    string
 	cut    bool // at the model's output limit
+	budget bool // it is a text that ends where the budget did
 }
 
 func (r *rejected) note() string {
+	if r.budget {
+		return "Note from the system: your last answer was not taken, because " + r.why + ". It was:\n" + fault.Cut(r.answer, maxQuoted) +
+			"\nGive it again, whole and much shorter."
+	}
 	note := "Note from the system: your last answer was not accepted, because it does not match the JSON Schema: " + r.why + "."
 	if r.cut {
 		note += " It was cut off at your output limit: answer more briefly."

@@ -61,7 +61,9 @@ func NewModel(turns ...Turn) *Model { return &Model{turns: turns} }
 // Complete plays the next turn.
 func (m *Model) Complete(ctx context.Context, r agent.Request) (agent.Reply, error) {
 	m.mu.Lock()
-	m.requests = append(m.requests, agent.Request{Messages: slices.Clone(r.Messages), Tools: slices.Clone(r.Tools)})
+	m.requests = append(m.requests, agent.Request{
+		Messages: slices.Clone(r.Messages), Tools: slices.Clone(r.Tools), Output: r.Output, Forced: r.Forced, MaxOutput: r.MaxOutput,
+	})
 	if len(m.turns) == 0 {
 		m.mu.Unlock()
 		return agent.Reply{}, fault.New(fault.ModelRejected, "the script is empty")
