@@ -19,7 +19,11 @@ func (r Reply) message(request Request) []byte {
 		stop = "tool_use"
 		blocks = append(blocks, map[string]any{"type": "tool_use", "id": r.callID(i, request), "name": c.Name, "input": rawArguments(c.Arguments)})
 	}
-	if r.Finish != "" {
+	switch r.Finish {
+	case "":
+	case "length":
+		stop = "max_tokens"
+	default:
 		stop = r.Finish
 	}
 	in, out := r.counts(request, text)
@@ -41,8 +45,12 @@ func (r Reply) response(request Request) []byte {
 		items = append(items, map[string]any{"type": "function_call", "call_id": r.callID(i, request), "name": c.Name, "arguments": argumentText(c.Arguments)})
 	}
 	in, out := r.counts(request, text)
+	status, why := "completed", any(nil)
+	if r.Finish == "length" {
+		status, why = "incomplete", map[string]any{"reason": "max_output_tokens"}
+	}
 	return mustJSON(map[string]any{
-		"id": fmt.Sprintf("resp_%d", request.Number), "object": "response", "status": "completed", "error": nil, "model": request.Model, "output": items,
+		"id": fmt.Sprintf("resp_%d", request.Number), "object": "response", "status": status, "incomplete_details": why, "error": nil, "model": request.Model, "output": items,
 		"usage": map[string]any{"input_tokens": in, "output_tokens": out, "input_tokens_details": map[string]any{"cached_tokens": 0},
 			"output_tokens_details": map[string]any{"reasoning_tokens": 0}},
 	})

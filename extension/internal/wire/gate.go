@@ -54,6 +54,13 @@ func atLeastMinusOne(n int) int {
 	return n
 }
 
+// ReadAtMost is how many bytes of an answer of so many tokens are read, 0 for any number: generous, as it is for servers that do
+// not heed the bound they were given.
+func ReadAtMost(tokens int64) int64 {
+	const bytesOfLongTokens = 16
+	return min(tokens, 1<<50) * bytesOfLongTokens
+}
+
 // or is the limits with those of d where there are none.
 func (l Limits) or(d Limits) Limits {
 	if l.Concurrent == 0 {

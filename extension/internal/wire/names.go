@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,8 @@ type Names struct {
 	messages []conversation.Message
 	// alias maps wire names to real ones, nil when every name is legal.
 	alias map[string]string
+	// Answer is a name that no tool has, for the tool whose call is a typed answer; "" when none is asked for.
+	Answer string
 	// made counts the ids made so far.
 	made int
 }
@@ -25,6 +28,11 @@ const maxToolName = 64
 
 func NewNames(r agent.Request) *Names {
 	n := &Names{Tools: r.Tools, messages: r.Messages}
+	defer func() {
+		if r.Output != nil {
+			n.Answer = n.unused("answer")
+		}
+	}()
 	for i := range r.Tools {
 		if name := r.Tools[i].Name; !LegalName(name) {
 			if n.alias == nil {
@@ -139,6 +147,11 @@ func (n *Names) Offered(name string) string {
 		}
 	}
 	return trimmed
+}
+
+// AnswerTool is the tool whose call is a typed answer.
+func (n *Names) AnswerTool(schema json.RawMessage) agent.ToolSpec {
+	return agent.ToolSpec{Name: n.Answer, Description: "Gives the final answer. Call it when you have all that the answer needs.", Parameters: schema}
 }
 
 // FreshID makes a call id that the conversation does not have. Nine letters and digits are what every provider

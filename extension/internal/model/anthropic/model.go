@@ -3,12 +3,10 @@ package anthropic
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
-	"aidb/extension/internal/fault"
 	"aidb/extension/internal/wire"
 )
 
@@ -38,8 +36,9 @@ type Model struct {
 	line   *wire.Line
 	config *config
 
-	mu   sync.Mutex
-	kept []kept
+	mu    sync.Mutex
+	kept  []kept
+	spelt spelling
 }
 
 // bytesPerToken is the rule of thumb for what has not been counted.
@@ -52,11 +51,12 @@ func (m *Model) Complete(ctx context.Context, r agent.Request) (agent.Reply, err
 
 func (m *Model) complete(ctx context.Context, c *config, r agent.Request) (agent.Reply, error) {
 	n := wire.NewNames(r)
-	write := func(plain bool) []byte {
-		w := writer{names: n, kept: m.keptSoFar(), plain: plain}
+	write := func(s spelling) []byte {
+		w := writer{names: n, kept: m.keptSoFar(), s: s}
 		return w.body(c, r)
 	}
-	body, plain := write(false), false
+	spelt := m.spelling()
+	body := write(spelt)
 	if int64(len(body)) > m.line.MaxBodyBytes() {
 		return agent.Reply{}, m.line.TooLarge()
 	}
@@ -65,7 +65,7 @@ func (m *Model) complete(ctx context.Context, c *config, r agent.Request) (agent
 	retried, err := m.line.Do(ctx, int64(len(body)/bytesPerToken), func(ctx context.Context) (int64, *wire.Failure) {
 		var k kept
 		f := m.line.Post(ctx, c.endpoint, body, func(a *wire.Answer) (f *wire.Failure) {
-			reply, k, f = read(a, n, typed, r.MaxOutput*bytesPerToken)
+			reply, k, f = read(a, n, typed, wire.ReadAtMost(r.MaxOutput))
 			return f
 		}, "Anthropic-Version", version)
 		if f == nil {
@@ -73,10 +73,12 @@ func (m *Model) complete(ctx context.Context, c *config, r agent.Request) (agent
 		}
 		return reply.Usage.Total(), f
 	}, func(f *wire.Failure) bool {
-		if plain || f.Kind != fault.ModelRejected || len(r.Tools) == 0 || !strings.Contains(f.Words, "schema") {
+		next, ok := spelt.adapt(f, r)
+		if !ok {
 			return false
 		}
-		body, plain = write(true), true
+		body, spelt = write(next), next
+		m.learn(next)
 		return true
 	})
 	if err != nil {
@@ -118,6 +120,18 @@ func whole(body []byte, kind string, n *wire.Names, typed bool) (agent.Reply, ke
 		return agent.Reply{}, kept{}, wire.Transient("a reply without content: " + wire.FirstWords(doc))
 	}
 	return m.reply(n, typed)
+}
+
+func (m *Model) spelling() spelling {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.spelt
+}
+
+func (m *Model) learn(s spelling) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.spelt = s
 }
 
 func (m *Model) keptSoFar() []kept {

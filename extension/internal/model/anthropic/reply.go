@@ -191,6 +191,7 @@ func (m *message) reply(n *wire.Names, typed bool) (agent.Reply, kept, *wire.Fai
 	r := agent.Reply{Model: fault.Cut(m.model.String(), wire.MaxExcerpt), Usage: m.usage.tokens()}
 	var text strings.Builder
 	var calls []wire.Call
+	var said *wire.Text // in the call that is a typed answer
 	for i := range m.blocks {
 		switch b := &m.blocks[i]; b.kind {
 		case "text":
@@ -198,6 +199,10 @@ func (m *message) reply(n *wire.Names, typed bool) (agent.Reply, kept, *wire.Fai
 		case "tool_use":
 			if typed {
 				text.WriteString(b.call.Arguments.String())
+				continue
+			}
+			if n.Answer != "" && b.call.Name.String() == n.Answer {
+				said = &b.call.Arguments
 				continue
 			}
 			calls = append(calls, b.call)
@@ -209,6 +214,9 @@ func (m *message) reply(n *wire.Names, typed bool) (agent.Reply, kept, *wire.Fai
 		return agent.Reply{}, k, wire.TooManyCalls(len(calls))
 	}
 	r.Content, r.ToolCalls = text.String(), n.Calls(calls)
+	if said != nil && len(calls) == 0 { // beside calls of tools it is not the answer yet
+		r.Content = wire.TidyArguments(*said).String()
+	}
 	finish, known := finishes[m.stop]
 	switch {
 	case m.cut || finish == agent.FinishLength:

@@ -1,23 +1,49 @@
 package anthropic
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/fault"
 	"aidb/extension/internal/wire"
 )
 
 // answerTool is the tool that a typed answer is the call of, for who asks for one without an agent.
 const answerTool = "answer"
 
+// spelling is what some models want left out or said otherwise.
+type spelling struct {
+	plain    bool // the less common keywords of the tools' schemas are left out
+	noForce  bool // no tool must be called: the model thinks
+	noBudget bool // the reply is not bounded by what the run has left: its thoughts may be as long as that
+}
+
+// adapt returns the spelling that a refusal asks for, false when it asks for none that is new.
+func (s spelling) adapt(f *wire.Failure, r agent.Request) (spelling, bool) {
+	if f.Kind != fault.ModelRejected {
+		return s, false
+	}
+	old := s
+	switch {
+	case r.MaxOutput > 0 && !s.noBudget && strings.Contains(f.Words, "max_tokens"):
+		s.noBudget = true
+	case r.Output != nil && !s.noForce && wire.AnyOf(f.Words, "tool_choice", "tool choice", "forces tool use"):
+		s.noForce = true
+	case (len(r.Tools) > 0 || r.Output != nil) && strings.Contains(f.Words, "schema"):
+		s.plain = true
+	}
+	return s, s != old
+}
+
 // writer writes a request's body.
 type writer struct {
 	b     []byte
 	names *wire.Names
 	kept  []kept
-	plain bool // the less common keywords of the tools' schemas are left out
+	s     spelling
 	role  string
 	open  bool // a message is open
 	block int  // blocks in it
@@ -31,6 +57,9 @@ func (w *writer) body(c *config, r agent.Request) []byte {
 	if c.MaxTokens != nil {
 		most = *c.MaxTokens
 	}
+	if r.MaxOutput > 0 && !w.s.noBudget {
+		most = int(min(int64(most), r.MaxOutput))
+	}
 	w.b = strconv.AppendInt(append(w.b, `,"max_tokens":`...), int64(most), 10)
 	if system := wire.SystemText(c.SystemPrompt, messages); strings.TrimSpace(system) != "" {
 		w.b = wire.AppendString(append(w.b, `,"system":`...), system)
@@ -38,7 +67,7 @@ func (w *writer) body(c *config, r agent.Request) []byte {
 	w.b = append(w.b, `,"messages":[`...)
 	w.messages(messages)
 	w.b = append(w.b, ']')
-	w.tools(c, r.Tools, messages)
+	w.tools(c, r, messages)
 	if c.Temperature != nil {
 		w.b = append(append(w.b, `,"temperature":`...), c.Temperature.String()...)
 	}
@@ -163,11 +192,20 @@ func legalID(id string, used map[string]bool) string {
 
 // tools writes the tools on offer, or those of the history when there are none now: the API refuses calls of tools that
 // are not declared.
-func (w *writer) tools(c *config, tools []agent.ToolSpec, messages []conversation.Message) {
-	choice := ""
+func (w *writer) tools(c *config, r agent.Request, messages []conversation.Message) {
+	choice, tools := "", r.Tools
 	if c.schema != nil && len(tools) == 0 {
 		tools = []agent.ToolSpec{{Name: answerTool, Description: "Gives the answer.", Parameters: c.schema}}
 		choice = `,"tool_choice":{"type":"tool","name":"` + answerTool + `"}`
+	} else if r.Output != nil {
+		// A typed answer is the call of a tool, too; which one the model calls is its choice, but for the last.
+		if choice = `,"tool_choice":{"type":"any"}`; r.Forced || len(tools) == 0 {
+			choice = `,"tool_choice":{"type":"tool","name":"` + w.names.Answer + `"}`
+		}
+		if w.s.noForce || c.ExtraArgs["tool_choice"] != nil {
+			choice = ""
+		}
+		tools = append(slices.Clip(tools), w.names.AnswerTool(r.Output))
 	} else if len(tools) == 0 {
 		if tools = wire.PastTools(messages); len(tools) > 0 {
 			choice = `,"tool_choice":{"type":"none"}`
@@ -186,7 +224,7 @@ func (w *writer) tools(c *config, tools []agent.ToolSpec, messages []conversatio
 		if t.Description != "" {
 			w.b = wire.AppendString(append(w.b, `,"description":`...), t.Description)
 		}
-		w.b = append(append(w.b, `,"input_schema":`...), wire.WithProperties(t, w.plain)...)
+		w.b = append(append(w.b, `,"input_schema":`...), wire.WithProperties(t, w.s.plain)...)
 		w.b = append(w.b, '}')
 	}
 	w.b = append(append(w.b, ']'), choice...)

@@ -155,6 +155,12 @@ func (c *config) structures() bool {
 	return strings.HasPrefix(c.endpoint, DefaultURL+"/")
 }
 
+// forces says whether an answer that was not valid is asked for again as the call of a tool, where it is not asked for as
+// response_format.
+func (c *config) forces() bool {
+	return (c.StructuredOutput == nil || *c.StructuredOutput) && c.ExtraArgs["tool_choice"] == nil
+}
+
 // limits are the config's.
 func (c *config) limits() wire.Limits {
 	return wire.LimitsOf(c.MaxConcurrentRequests, c.RequestsPerMinute, c.TokensPerMinute)

@@ -13,6 +13,10 @@ import (
 type dialect struct {
 	// legacyTokens and modernTokens say by which names a bound on the reply is sent; the config decides at first.
 	legacyTokens, modernTokens bool
+	// renamedTokens: the other name was tried already.
+	renamedTokens bool
+	// noBudget does not bound the reply by what the run has left; it is then cut as it is read.
+	noBudget bool
 	// shortIDs sends nine letters and digits for each call id.
 	shortIDs bool
 	// noEmptyText leaves an empty content out, and gives an empty result some words.
@@ -31,11 +35,15 @@ type dialect struct {
 	noStream, noStreamUsage bool
 	// noFormat leaves the schema of a typed answer to the words of the system text.
 	noFormat bool
+	// noForce asks for a typed answer in words only.
+	noForce bool
 }
 
 // sent is what adapt needs to know of the request that was refused.
 type sent struct {
 	tokens   bool // a bound on the reply
+	budget   bool // which is what the run has left
+	force    bool // a tool that must be called
 	tools    bool
 	calls    bool // calls in the history
 	empty    bool // a message without text
@@ -54,12 +62,16 @@ func (d dialect) adapt(f *wire.Failure, s sent) (dialect, bool) {
 	}
 	old, w := d, f.Words
 	switch {
-	case s.tokens && strings.Contains(w, "max_completion_tokens") && d.legacyTokens && unsupported(w) && aboutFirst(w, "max_tokens", "max_completion_tokens"):
-		d.legacyTokens, d.modernTokens = false, true
-	case s.tokens && strings.Contains(w, "max_completion_tokens") && d.modernTokens && unsupported(w):
-		d.legacyTokens, d.modernTokens = true, false
-	case s.tokens && strings.Contains(w, "max_tokens") && d.legacyTokens && unsupported(w):
-		d.legacyTokens, d.modernTokens = false, true
+	case s.tokens && !d.renamedTokens && strings.Contains(w, "max_completion_tokens") && d.legacyTokens && unsupported(w) && aboutFirst(w, "max_tokens", "max_completion_tokens"):
+		d.legacyTokens, d.modernTokens, d.renamedTokens = false, true, true
+	case s.tokens && !d.renamedTokens && strings.Contains(w, "max_completion_tokens") && d.modernTokens && unsupported(w):
+		d.legacyTokens, d.modernTokens, d.renamedTokens = true, false, true
+	case s.tokens && !d.renamedTokens && strings.Contains(w, "max_tokens") && d.legacyTokens && unsupported(w):
+		d.legacyTokens, d.modernTokens, d.renamedTokens = false, true, true
+	case s.budget && wire.AnyOf(w, "max_tokens", "max_completion_tokens", "max tokens", "max_output_tokens", "max_new_tokens"):
+		d.noBudget = true
+	case s.force && wire.AnyOf(w, "tool_choice", "tool choice", "toolchoice", "named tool", "forced"):
+		d.noForce = true
 	case s.format && wire.AnyOf(w, "response_format", "json_schema", "json schema", "structured output"):
 		d.noFormat = true
 	case s.counts && strings.Contains(w, "stream_options"):
@@ -100,7 +112,9 @@ func aboutFirst(w, a, b string) bool {
 // start is the dialect that the config asks for.
 func (c *config) start() dialect {
 	if c.MaxTokens == nil {
-		return dialect{}
+		// For what the run has left: servers other than OpenAI's own know the older name best, and ignore the other.
+		own := strings.HasPrefix(c.endpoint, DefaultURL+"/")
+		return dialect{legacyTokens: !own, modernTokens: own}
 	}
 	f := c.MaxTokens.Format
 	return dialect{legacyTokens: f == "legacy" || f == "both", modernTokens: f != "legacy"}

@@ -75,7 +75,7 @@ const bytesPerToken = 4
 // try sends the request once. The library gets a request of its own with nothing in it: its checks of what a model
 // of some name may be asked are out of date by nature, and it cannot leave members out, or in, as servers want it.
 func (m *Model) try(ctx context.Context, body []byte, n *wire.Names, most int64) (agent.Reply, *wire.Failure) {
-	x := &exchange{line: m.line, url: m.config.endpoint, body: body, names: n, most: most * bytesPerToken}
+	x := &exchange{line: m.line, url: m.config.endpoint, body: body, names: n, most: wire.ReadAtMost(most)}
 	client := goopenai.NewClientWithConfig(goopenai.ClientConfig{BaseURL: m.config.base, APIType: goopenai.APITypeOpenAI, HTTPClient: x})
 	resp, err := client.CreateChatCompletion(ctx, goopenai.ChatCompletionRequest{})
 	if err != nil {

@@ -95,6 +95,7 @@ func refusedInside(a *answer, doc []byte) *wire.Failure {
 // normal applies the repairs that are certain, and writes the reply down.
 func (a *answer) normal(n *wire.Names) normal {
 	a.tidyContent(n)
+	a.takeAnswer(n)
 	size := 256 + a.content.Size() + a.refusal.Size()
 	for i := range a.calls {
 		size += 128 + a.calls[i].args.Size()
@@ -117,6 +118,24 @@ func (a *answer) normal(n *wire.Names) normal {
 	}
 	out.body = append(b, `}}]}`...)
 	return out
+}
+
+// takeAnswer makes the call that is a typed answer the text that it stands for. Beside calls of tools it is not the answer yet.
+func (a *answer) takeAnswer(n *wire.Names) {
+	if n.Answer == "" || len(a.calls) == 0 {
+		return
+	}
+	said := wire.Text{}
+	a.calls = slices.DeleteFunc(a.calls, func(c call) bool {
+		is := strings.EqualFold(strings.TrimSpace(c.name.String()), n.Answer)
+		if is {
+			said = wire.TidyArguments(c.args)
+		}
+		return is
+	})
+	if len(a.calls) == 0 {
+		a.content = said
+	}
 }
 
 func (a *answer) appendCalls(b []byte, n *wire.Names, keep *kept) []byte {

@@ -38,20 +38,34 @@ func (w *writer) body(c *config, r agent.Request) []byte {
 	w.b = append(w.b, `,"messages":[`...)
 	w.messages(systemText(c.SystemPrompt, messages), messages)
 	w.b = append(w.b, ']')
-	w.tools(r.Tools, messages)
+	w.sent.force = r.Forced && r.Output != nil && c.forces() && (!c.structures() || w.d.noFormat) && !w.d.noForce
+	w.tools(r, messages)
 	w.b = append(w.b, c.fixed...)
-	if c.MaxTokens != nil {
+	if n := w.most(c, r.MaxOutput); n > 0 {
 		w.sent.tokens = true
 		if w.d.legacyTokens {
-			w.b = strconv.AppendInt(append(w.b, `,"max_tokens":`...), int64(c.MaxTokens.Size), 10)
+			w.b = strconv.AppendInt(append(w.b, `,"max_tokens":`...), n, 10)
 		}
 		if w.d.modernTokens {
-			w.b = strconv.AppendInt(append(w.b, `,"max_completion_tokens":`...), int64(c.MaxTokens.Size), 10)
+			w.b = strconv.AppendInt(append(w.b, `,"max_completion_tokens":`...), n, 10)
 		}
 	}
 	w.format(c, r.Output)
 	w.stream(c)
 	return append(w.b, '}')
+}
+
+// most is how many tokens the reply may have: what the config says, but no more than the run has left. 0: any number.
+func (w *writer) most(c *config, left int64) int64 {
+	n := int64(0)
+	if c.MaxTokens != nil {
+		n = int64(c.MaxTokens.Size)
+	}
+	if left > 0 && (n == 0 || left < n) && !w.d.noBudget && c.ExtraArgs["max_tokens"] == nil && c.ExtraArgs["max_completion_tokens"] == nil {
+		w.sent.budget = true
+		return left
+	}
+	return n
 }
 
 // format hands on the schema of a typed answer. Not as a strict one: that is a dialect of its own, which most schemas do not
@@ -302,9 +316,16 @@ func (w *writer) extras(m *conversation.Message) *kept {
 }
 
 // tools writes the tools on offer; without any, the member is left out.
-func (w *writer) tools(tools []agent.ToolSpec, messages []conversation.Message) {
-	w.sent.tools = len(tools) > 0
-	if len(tools) == 0 && w.d.pastTools {
+func (w *writer) tools(r agent.Request, messages []conversation.Message) {
+	tools := r.Tools
+	w.sent.tools = len(tools) > 0 || w.sent.force
+	switch {
+	case w.sent.force:
+		tools = append(slices.Clip(tools), w.names.AnswerTool(r.Output))
+		defer func() {
+			w.b = append(append(append(w.b, `,"tool_choice":{"type":"function","function":{"name":"`...), w.names.Answer...), `"}}`...)
+		}()
+	case len(tools) == 0 && w.d.pastTools:
 		tools = pastTools(messages)
 	}
 	if len(tools) == 0 {

@@ -3,6 +3,7 @@ package responses
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"aidb/extension/internal/agent"
@@ -65,7 +66,7 @@ func (m *Model) complete(ctx context.Context, c *config, r agent.Request) (agent
 	retried, err := m.line.Do(ctx, int64(len(body)/bytesPerToken), func(ctx context.Context) (int64, *wire.Failure) {
 		var k kept
 		f := m.line.Post(ctx, c.endpoint, body, func(a *wire.Answer) (f *wire.Failure) {
-			reply, k, f = read(a, n, r.MaxOutput*bytesPerToken)
+			reply, k, f = read(a, n, wire.ReadAtMost(r.MaxOutput))
 			return f
 		})
 		if f == nil {
@@ -73,7 +74,7 @@ func (m *Model) complete(ctx context.Context, c *config, r agent.Request) (agent
 		}
 		return reply.Usage.Total(), f
 	}, func(f *wire.Failure) bool {
-		next, ok := spelt.adapt(f, len(r.Tools) > 0, r.Output != nil)
+		next, ok := spelt.adapt(f, r)
 		if !ok {
 			return false
 		}
@@ -123,19 +124,23 @@ func whole(body []byte, kind string, n *wire.Names) (agent.Reply, kept, *wire.Fa
 }
 
 // adapt returns the spelling that a refusal asks for, false when it asks for none that is new.
-func (s spelling) adapt(f *wire.Failure, tools, format bool) (spelling, bool) {
+func (s spelling) adapt(f *wire.Failure, r agent.Request) (spelling, bool) {
 	if f.Kind != fault.ModelRejected {
 		return s, false
 	}
 	old := s
 	switch {
-	case format && !s.noFormat && wire.AnyOf(f.Words, "text.format", "json_schema", "json schema", "structured output"):
+	case r.MaxOutput > 0 && !s.noBudget && strings.Contains(f.Words, "max_output_tokens"):
+		s.noBudget = true
+	case r.Output != nil && s.noFormat && !s.noForce && wire.AnyOf(f.Words, "tool_choice", "tool choice"):
+		s.noForce = true
+	case r.Output != nil && !s.noFormat && wire.AnyOf(f.Words, "text.format", "json_schema", "json schema", "structured output"):
 		s.noFormat = true
 	case wire.AnyOf(f.Words, "encrypted", "include"):
 		s.noThoughts = true
 	case wire.AnyOf(f.Words, "store"):
 		s.noStore = true
-	case tools && wire.AnyOf(f.Words, "schema"):
+	case len(r.Tools) > 0 && wire.AnyOf(f.Words, "schema"):
 		s.plain = true
 	}
 	return s, s != old

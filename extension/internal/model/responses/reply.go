@@ -184,6 +184,7 @@ func (r *response) reply(n *wire.Names) (agent.Reply, kept, *wire.Failure) {
 	out := agent.Reply{Model: fault.Cut(r.model.String(), wire.MaxExcerpt), Usage: r.usage.Tokens()}
 	var text strings.Builder
 	var calls []wire.Call
+	var said *wire.Text // in the call that is a typed answer
 	refusal := ""
 	for i := range r.items {
 		switch it := &r.items[i]; it.kind {
@@ -193,6 +194,10 @@ func (r *response) reply(n *wire.Names) (agent.Reply, kept, *wire.Failure) {
 				refusal = no
 			}
 		case "function_call":
+			if n.Answer != "" && it.call.Name.String() == n.Answer {
+				said = &it.call.Arguments
+				continue
+			}
 			calls = append(calls, it.call)
 		case "reasoning":
 			if it.thought != nil {
@@ -204,6 +209,9 @@ func (r *response) reply(n *wire.Names) (agent.Reply, kept, *wire.Failure) {
 		return agent.Reply{}, k, wire.TooManyCalls(len(calls))
 	}
 	out.Content, out.ToolCalls = text.String(), n.Calls(calls)
+	if said != nil && len(calls) == 0 { // beside calls of tools it is not the answer yet
+		out.Content = wire.TidyArguments(*said).String()
+	}
 	if refusal != "" && conversation.Empty(out.Content, out.ToolCalls) {
 		return agent.Reply{}, k, &wire.Failure{Kind: fault.ModelRefused, Cause: fault.New(fault.ModelRefused,
 			"the model refused to answer: %s", fault.Cut(wire.OneLine(refusal), wire.MaxText))}

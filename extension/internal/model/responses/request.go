@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,12 @@ type spelling struct {
 	noStore    bool // the server does not know the member
 	plain      bool // the less common keywords of the tools' schemas are left out
 	noFormat   bool // the schema of a typed answer is left to the words of the instructions
+	noForce    bool // an answer that was not valid is not asked for again as the call of a tool
+	noBudget   bool // the reply is not bounded by what the run has left
 }
+
+// leastOutput is the smallest bound on a reply that the API takes.
+const leastOutput = 16
 
 // writer writes a request's body.
 type writer struct {
@@ -36,9 +42,9 @@ func (w *writer) body(c *config, r agent.Request) []byte {
 	w.b = append(w.b, `,"input":[`...)
 	w.input(messages)
 	w.b = append(w.b, ']')
-	w.tools(r.Tools)
-	if n := c.most(); n != nil {
-		w.b = strconv.AppendInt(append(w.b, `,"max_output_tokens":`...), int64(*n), 10)
+	w.tools(r)
+	if n := w.most(c, r.MaxOutput); n > 0 {
+		w.b = strconv.AppendInt(append(w.b, `,"max_output_tokens":`...), n, 10)
 	}
 	if c.Temperature != nil {
 		w.b = append(append(w.b, `,"temperature":`...), c.Temperature.String()...)
@@ -65,6 +71,18 @@ func (w *writer) body(c *config, r agent.Request) []byte {
 		w.b = append(w.b, `,"stream":true`...)
 	}
 	return append(w.b, '}')
+}
+
+// most is how many tokens the reply may have: what the config says, but no more than the run has left. 0: any number.
+func (w *writer) most(c *config, left int64) int64 {
+	n := int64(0)
+	if most := c.most(); most != nil {
+		n = int64(*most)
+	}
+	if left > 0 && !w.s.noBudget && (n == 0 || left < n) {
+		return max(left, leastOutput)
+	}
+	return n
 }
 
 func (w *writer) item(s string) {
@@ -145,7 +163,14 @@ func legalID(id string, used map[string]bool) string {
 	return try
 }
 
-func (w *writer) tools(tools []agent.ToolSpec) {
+func (w *writer) tools(r agent.Request) {
+	tools := r.Tools
+	if r.Forced && r.Output != nil && w.s.noFormat && !w.s.noForce {
+		tools = append(slices.Clip(tools), w.names.AnswerTool(r.Output))
+		defer func() {
+			w.b = append(append(append(w.b, `,"tool_choice":{"type":"function","name":"`...), w.names.Answer...), `"}`...)
+		}()
+	}
 	if len(tools) == 0 {
 		return
 	}
