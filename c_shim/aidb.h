@@ -114,9 +114,14 @@ extern void aidb_show_notice(AidbReader *r);
 struct pg_uuid_t;
 extern bool aidb_lock_conversation(const struct pg_uuid_t *id, bool dont_wait);
 
-/* --- limits.c: limits of a model, shared by all processes ------------------- */
+/* --- turns.c: what all processes count together ------------------------------ */
+extern bool aidb_shared_message(AidbBridge *b, const AidbMsg *m);	/* of a living run; false: no such message */
+
+/* --- limits.c: limits of a model or a server, shared by all processes -------- */
 extern void aidb_limits_preload(void);
-extern bool aidb_limits_message(AidbBridge *b, const AidbMsg *m);	/* of a living run; false: no such message */
+extern void aidb_limits_admit(AidbReader *r, StringInfo reply, uint64 run);
+extern void aidb_limits_leave(AidbReader *r, uint64 run);
+extern void aidb_limits_pause(AidbReader *r);
 extern void aidb_limits_end(uint64 run);	/* of a run that is over; 0: of all */
 
 /* --- spent.c: what callers have used today, as quotas count it --------------- */

@@ -221,8 +221,8 @@ stay(uint64 run, int entry, bool waits)
 }
 
 /* Answers how many milliseconds to wait (0: entered), and for what. */
-static void
-admit(AidbReader *r, StringInfo reply, uint64 run)
+void
+aidb_limits_admit(AidbReader *r, StringInfo reply, uint64 run)
 {
 	char	   *key = aidb_read_text(r);
 	char	   *kind = aidb_read_text(r);
@@ -306,8 +306,8 @@ leave(int at, int64 correction)
  * A request is over; what it really used takes the place of what was thought.
  * One that thought of less than nothing was never let in and waits no more.
  */
-static void
-leave_early(AidbReader *r, uint64 run)
+void
+aidb_limits_leave(AidbReader *r, uint64 run)
 {
 	char	   *key = aidb_read_text(r);
 	int64		thought = aidb_read_int(r);
@@ -326,8 +326,8 @@ leave_early(AidbReader *r, uint64 run)
 }
 
 /* Nobody is to enter for so many milliseconds. */
-static void
-pause_all(AidbReader *r)
+void
+aidb_limits_pause(AidbReader *r)
 {
 	char	   *key = aidb_read_text(r);
 	int64		ms = aidb_read_int(r);
@@ -342,45 +342,6 @@ pause_all(AidbReader *r)
 	if (i >= 0)
 		table->entries[i].paused = Max(table->entries[i].paused, TimestampTzPlusMilliseconds(now, ms));
 	LWLockRelease(&table->lock);
-}
-
-/* These messages touch nothing but tables in shared memory: they need no transaction. */
-bool
-aidb_limits_message(AidbBridge *b, const AidbMsg *m)
-{
-	MemoryContext outer = CurrentMemoryContext;
-	MemoryContext mine;
-	AidbReader	r;
-
-	if (m->kind != AIDB_REQ_ADMIT && m->kind != AIDB_REQ_LEAVE && m->kind != AIDB_REQ_PAUSE && m->kind != AIDB_REQ_SPEND)
-		return false;
-	mine = AllocSetContextCreate(outer, "aidb limits", ALLOCSET_SMALL_SIZES);
-	MemoryContextSwitchTo(mine);
-	aidb_read_begin(&r, m);
-	if (m->kind == AIDB_REQ_ADMIT || m->kind == AIDB_REQ_SPEND)
-	{
-		StringInfoData reply;
-		AidbMsg    *answer;
-
-		initStringInfo(&reply);
-		aidb_fields_begin(&reply);
-		if (m->kind == AIDB_REQ_ADMIT)
-			admit(&r, &reply, m->run);
-		else
-			aidb_spend(&r, &reply);
-		answer = aidb_msg_new(AIDB_REP_OK, m->run, m->seq, reply.len);
-		if (answer == NULL)
-			ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-		memcpy(answer->data, reply.data, reply.len);
-		aidb_push(b, &b->replies, b->to_go, answer);
-	}
-	else if (m->kind == AIDB_REQ_LEAVE)
-		leave_early(&r, m->run);
-	else
-		pause_all(&r);
-	MemoryContextSwitchTo(outer);
-	MemoryContextDelete(mine);
-	return true;
 }
 
 /* A run has ended: it is in nothing any more.  0: all runs. */

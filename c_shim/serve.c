@@ -304,7 +304,7 @@ handle_message(AidbBridge *b, AidbMsg *m, AidbResult *result)
 			aidb_audit(&r);
 			return false;
 		default:
-			if (!aidb_limits_message(b, m))
+			if (!aidb_shared_message(b, m))
 				serve_request(b, m);
 			return false;
 	}

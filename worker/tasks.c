@@ -216,7 +216,7 @@ serve_step(AidbBridge *b, AidbTask *t)
 				case AIDB_REQ_RESULT:
 					elog(ERROR, "run of task %s ended within a step", t->id_text);
 				default:
-					if (!aidb_limits_message(b, m))
+					if (!aidb_shared_message(b, m))
 						aidb_push(b, &b->replies, b->to_go, aidb_serve_request(m));
 			}
 			if (!over)
@@ -262,7 +262,7 @@ handle(AidbBridge *b, AidbMsg *m)
 	AidbTask   *t = aidb_find_task(m->run);
 	AidbReader	r;
 
-	if (t == NULL || aidb_limits_message(b, m))
+	if (t == NULL || aidb_shared_message(b, m))
 	{
 		free(m);				/* of a run that is gone, or done with */
 		return false;

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -424,13 +423,18 @@ func TestDelegate_RaisesWhatIsTheEngines(t *testing.T) {
 	})
 	t.Run("also when the time above is over meanwhile", func(t *testing.T) {
 		t.Parallel()
-		one := 1
-		w := testkit.NewWorld(nil, func(d *agent.Definition) { d.Delegates, d.TimeoutSeconds = []string{"spec"}, &one }, hand("p"))
+		one, begin := 1, hand("p")
+		var timed context.Context
+		begin.Do = func(ctx context.Context) error {
+			timed = ctx
+			return nil
+		}
+		w := testkit.NewWorld(nil, func(d *agent.Definition) { d.Delegates, d.TimeoutSeconds = []string{"spec"}, &one }, begin)
 		w.AddAgent("spec", nil, testkit.Say("inner"))
 		w.Service.Clock = agent.SystemClock{}
 		w.Store.Fail = func(o string) error {
 			if o == "finish" {
-				time.Sleep(1100 * time.Millisecond)
+				<-timed.Done()
 				return broken
 			}
 			return nil
