@@ -6,6 +6,7 @@ import (
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/decision"
 	"aidb/extension/internal/pgstore"
 	"aidb/extension/internal/telemetry"
 )
@@ -49,6 +50,11 @@ func (w *wiring) spansOf(ctx context.Context, p *parts, about telemetry.Resource
 	if d, err := p.store.Agent(ctx, call.Agent); err == nil && d != nil {
 		run.AgentID, run.Model = d.ID.String(), d.ModelName
 	}
+	for _, r := range p.trail.Records() {
+		if r.Tool != "" && (r.Point == decision.SQLExec || r.Point == decision.MCPCall) {
+			run.ToolCalls++
+		}
+	}
 	if out.Error != nil {
 		run.Status, run.Error = conversation.StatusError, "agent_error"
 	}
@@ -72,7 +78,7 @@ func stored(spans []telemetry.Span) []pgstore.Span {
 	for _, s := range spans {
 		list = append(list, pgstore.Span{
 			Payload: string(s.Payload), TraceID: s.TraceID, SpanID: s.SpanID, ParentSpanID: s.ParentSpanID,
-			SessionID: s.SessionID, ConversationID: s.ConversationID, DecisionStatus: s.DecisionStatus,
+			SessionID: s.SessionID, ConversationID: s.ConversationID, MCPSession: s.MCPSession, DecisionStatus: s.DecisionStatus,
 		})
 	}
 	return list

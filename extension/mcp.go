@@ -17,6 +17,7 @@ import (
 	"aidb/extension/internal/secretfile"
 	"aidb/extension/internal/spi"
 	"aidb/extension/internal/tool"
+	"aidb/extension/internal/wire"
 )
 
 // remote joins the MCP client with the registry: it implements pgtool.Remote.
@@ -112,6 +113,11 @@ type remoteCall struct {
 	tool   tool.Tool
 	row    pgstore.MCPTool
 	scope  pgtool.Scope
+}
+
+// About implements pgtool.RemoteCall.
+func (c *remoteCall) About() decision.Remote {
+	return decision.Remote{URL: wire.WithoutSecrets(c.server.URL), Transport: c.server.Transport, Session: c.server.Session}
 }
 
 // Send implements pgtool.RemoteCall. A list that is too old, or that the server has said to be, is fetched first: a tool is

@@ -26,7 +26,7 @@ COMMENT ON COLUMN aidb_otel.traces.trace_id IS 'The run: 32 hexadecimal digits.'
 COMMENT ON COLUMN aidb_otel.traces.span_id IS '16 hexadecimal digits.';
 COMMENT ON COLUMN aidb_otel.traces.parent_span_id IS 'NULL for the root of a trace.';
 COMMENT ON COLUMN aidb_otel.traces.pg_session_id IS 'The session, as %c of log_line_prefix has it; root spans only.';
-COMMENT ON COLUMN aidb_otel.traces.mcp_session_id IS 'NULL: no span of a session of the Model Context Protocol is made yet.';
+COMMENT ON COLUMN aidb_otel.traces.mcp_session_id IS 'The session with an MCP server that a call was made in, as the server names it; else NULL.';
 COMMENT ON COLUMN aidb_otel.traces.decision_status IS 'allowed or denied for spans named purpose_decision, else NULL.';
 REVOKE ALL ON aidb_otel.traces FROM PUBLIC;
 GRANT SELECT ON aidb_otel.traces TO aidb_governance;

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,4 +169,40 @@ func TestHeaders_AreSentAndNeverShown(t *testing.T) {
 	}
 	require.Empty(t, servertest.Rows(t, server.Admin(t), "SELECT * FROM aidb_internal.mcp_servers WHERE name = 'no'"))
 	require.False(t, strings.Contains(server.Log(), secret))
+}
+
+// A call's span says where it went, without what the address keeps secret, and in which session.
+func TestCalls_AreTraced(t *testing.T) {
+	admin := server.Admin(t)
+	servertest.Exec(t, admin, "GRANT SET ON PARAMETER aidb.otel_client TO ann")
+	ann := server.Conn(t, "ann")
+	servertest.Exec(t, ann, "SET aidb.otel_client = 'database'")
+	register(t, ann, "traced", fake.URL("/mcp")+"?key="+secret, "tool_filter => '{session}'")
+	server.Agent(t, ann, "traced", []string{"session"}, fakemodel.Call("session", map[string]any{}), fakemodel.Say("done"))
+	o := servertest.MustAsk(t, ann, "traced", "go")
+	rows := servertest.Rows(t, admin, `SELECT t.mcp_session_id, (SELECT jsonb_object_agg(a ->> 'key', coalesce(a #> '{value,stringValue}', a #> '{value,intValue}')) FROM
+		jsonb_path_query(t.payload_json, '$.resourceSpans[0].scopeSpans[0].spans[0].attributes[*]') a) AS attributes
+		FROM aidb_otel.traces t WHERE t.gen_ai_conversation_id = $1 ORDER BY t.id`, o.Conversation)
+	calls := 0
+	for _, r := range rows {
+		a := r["attributes"].(map[string]any)
+		require.NotContains(t, fmt.Sprint(a), secret)
+		switch a["aidb.agent.decision.interaction_point"] {
+		case nil:
+			require.Equal(t, "1", a["aidb.tool.call_count"])
+		case "model_call":
+			require.Equal(t, "traced", a["aidb.model.name"])
+		case "mcp_call":
+			calls++
+			require.Equal(t, "traced", a["aidb.mcp.server_name"])
+			require.Equal(t, fake.URL("/mcp"), a["aidb.mcp.url"])
+			require.Equal(t, "streamable_http", a["aidb.mcp.transport"])
+			require.Equal(t, "session", a["gen_ai.tool.name"])
+			require.NotEmpty(t, a["mcp.session.id"])
+			require.Equal(t, a["mcp.session.id"], r["mcp_session_id"])
+			steps := servertest.Log(t, ann, o.Conversation)
+			require.Contains(t, fmt.Sprint(steps), a["mcp.session.id"], "it is the one that the tool was called in")
+		}
+	}
+	require.Equal(t, 1, calls)
 }

@@ -81,7 +81,12 @@ type Record struct {
 	Rows           *int64
 	SQLState       string
 	Duration       time.Duration
+	// Remote is more of an MCP server than Object, for telemetry: it is not stored with the record.
+	Remote Remote
 }
+
+// Remote is where a call went. URL has no secrets.
+type Remote struct{ URL, Transport, Session string }
 
 // Text is the statement as stored: at most 5 KB, the tail cut at a character's end.
 func (r Record) Text() string {

@@ -70,6 +70,7 @@ func over(ctx context.Context, err error) error {
 func (p *Pool) Call(ctx context.Context, srv *Server, tool string, arguments json.RawMessage, told func(Progress)) (*Result, error) {
 	var result *sdk.CallToolResult
 	err := p.exchange(ctx, srv, call, func(ctx context.Context, s *session) (err error) {
+		srv.Session = line(s.cs.ID(), maxToolName)
 		params := &sdk.CallToolParams{Name: tool, Arguments: arguments}
 		if told != nil {
 			token, done := s.listen(told)

@@ -37,6 +37,8 @@ type Server struct {
 	Concurrency int
 	// Turns makes calls wait for their turn; nil: nothing does.
 	Turns Turns
+	// Session is the id that the server has given its session, once Call has used it; "" where it gives none.
+	Session string
 	// User is whom the session is for: a server may keep a state for each session, which nobody else should meet.
 	User string
 }

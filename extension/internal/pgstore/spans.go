@@ -9,12 +9,12 @@ import (
 // Span is a span of telemetry as it is stored. Package telemetry makes it; adapters do not know each other, so the
 // wiring hands it over field by field.
 type Span struct {
-	Payload, TraceID, SpanID, ParentSpanID, SessionID, ConversationID, DecisionStatus string
+	Payload, TraceID, SpanID, ParentSpanID, SessionID, ConversationID, MCPSession, DecisionStatus string
 }
 
 const spanSQL = `
-INSERT INTO aidb_otel.traces (payload_json, trace_id, span_id, parent_span_id, pg_session_id, gen_ai_conversation_id, decision_status)
-VALUES ($1::jsonb, $2, $3, $4, $5, $6, $7)`
+INSERT INTO aidb_otel.traces (payload_json, trace_id, span_id, parent_span_id, pg_session_id, gen_ai_conversation_id, mcp_session_id, decision_status)
+VALUES ($1::jsonb, $2, $3, $4, $5, $6, $7, $8)`
 
 // WriteSpans stores spans, all of them or none. It waits, so that a failure can be told apart and ignored.
 func (s *Store) WriteSpans(ctx context.Context, spans []Span) error {
@@ -22,7 +22,7 @@ func (s *Store) WriteSpans(ctx context.Context, spans []Span) error {
 	for _, p := range spans {
 		statements = append(statements, spi.Statement{SQL: spanSQL, Args: []any{
 			p.Payload, p.TraceID, p.SpanID, optionalText(p.ParentSpanID), optionalText(p.SessionID),
-			optionalText(p.ConversationID), optionalText(p.DecisionStatus),
+			optionalText(p.ConversationID), optionalText(p.MCPSession), optionalText(p.DecisionStatus),
 		}})
 	}
 	_, err := s.host.Batch(ctx, statements...)

@@ -21,6 +21,8 @@ type Remote interface {
 // RemoteCall is a call that may be made. An error of Send says what is known of it, as far as it can: see NeverSent and
 // OutcomeUnknown.
 type RemoteCall interface {
+	// About says where the call goes, and after Send in which session it went.
+	About() decision.Remote
 	Send(ctx context.Context, arguments json.RawMessage) (RemoteResult, error)
 }
 
@@ -96,6 +98,7 @@ func (r *Runner) passAndSend(ctx context.Context, t tool.Tool, arguments string,
 	if err != nil {
 		return RemoteResult{}, err
 	}
+	d.Remote = call.About()
 	// Nothing runs as the purpose's role, but whoever may not act as it may not act in its name outside either.
 	asked := s.Role != "" || len(s.Guards) > 0
 	args, problem := checked(t, arguments)
@@ -113,6 +116,7 @@ func (r *Runner) passAndSend(ctx context.Context, t tool.Tool, arguments string,
 	}
 	result, err := call.Send(ctx, args)
 	d.Duration = r.now().Sub(d.At)
+	d.Remote = call.About()
 	switch {
 	case errors.Is(err, spi.ErrGone):
 	case NeverSent(err):

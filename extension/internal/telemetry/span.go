@@ -39,6 +39,7 @@ type Span struct {
 	ParentSpanID   string
 	SessionID      string
 	ConversationID string
+	MCPSession     string
 	DecisionStatus string
 }
 
@@ -68,6 +69,7 @@ type Run struct {
 	MessageID                      string // of the prompt
 	Status, Error                  string
 	ReadOnly                       bool
+	ToolCalls                      int // that were decided on
 	Start, End                     time.Time
 }
 
@@ -85,6 +87,7 @@ func (t *Trace) Root(r Run) (Span, error) {
 	a.text("aidb.agent.message.id", r.MessageID)
 	a.text("error.type", r.Error)
 	a.text("db.postgresql.session_id", t.resource.SessionID)
+	a.list = append(a.list, attribute{Key: "aidb.tool.call_count", Value: map[string]any{"intValue": strconv.Itoa(r.ToolCalls)}})
 	a.list = append(a.list, attribute{Key: "aidb.read_only", Value: map[string]any{"boolValue": r.ReadOnly}})
 	s, err := t.span("invoke_agent", t.root, "", r.Start, r.End, a)
 	s.SessionID, s.ConversationID = t.resource.SessionID, r.ConversationID
@@ -105,10 +108,19 @@ func (t *Trace) Decision(r decision.Record) (Span, error) {
 	a.text("gen_ai.agent.name", r.Agent)
 	a.text("gen_ai.tool.name", r.Tool)
 	a.text("gen_ai.conversation.id", r.ConversationID)
+	switch r.Point {
+	case decision.MCPCall:
+		a.text("aidb.mcp.server_name", r.Object)
+		a.text("aidb.mcp.url", r.Remote.URL)
+		a.text("aidb.mcp.transport", r.Remote.Transport)
+		a.text("mcp.session.id", r.Remote.Session)
+	case decision.ModelCall:
+		a.text("aidb.model.name", r.Object)
+	}
 	a.text("db.query.text", r.Text())
 	a.text("db.response.status_code", r.SQLState)
 	s, err := t.span("purpose_decision", id(8), t.root, r.At, r.At.Add(r.Duration), a)
-	s.ConversationID, s.DecisionStatus = r.ConversationID, r.Status
+	s.ConversationID, s.DecisionStatus, s.MCPSession = r.ConversationID, r.Status, r.Remote.Session
 	return s, err
 }
 
