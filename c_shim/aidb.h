@@ -103,6 +103,7 @@ extern int	aidb_run_level(void);	/* of transactions, where the run was entered *
 /* --- scope.c: a subtransaction around requests ------------------------------- */
 extern void aidb_run_scope(const char *what);	/* begin, keep, undo */
 extern void aidb_leave_open_scope(MemoryContext outer) __attribute__((noreturn));
+extern ErrorData *aidb_try(void (*work) (void *), void *arg, bool undo);
 
 /* --- worker/audit.c: decisions that outlive a rollback ------------------------- */
 extern void aidb_audit(AidbReader *r);
@@ -294,6 +295,7 @@ extern const char *aidb_owner_call_search_path(void);	/* of who called the API f
 /* --- query.c: our own SQL --------------------------------------------------- */
 extern struct _SPI_plan *aidb_plan(const char *sql, int nargs); /* all parameters are texts */
 extern void aidb_run_queries(AidbReader *r, StringInfo reply, Oid owner);
+extern void aidb_note_caller(Oid owner);	/* callers.c */
 extern void aidb_run_query(const char *sql, const char *argument, StringInfo reply, Oid owner);
 
 /* --- copy.c: rows of our own tables ------------------------------------------ */

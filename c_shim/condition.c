@@ -23,8 +23,6 @@
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/ruleutils.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
@@ -238,49 +236,32 @@ verdict(const AidbToolCall *call)
 	return "is null";
 }
 
+static void
+ask(void *call)
+{
+	aidb_run_tool(call);
+}
+
 /* NULL when the condition is true, else what it is. */
 const char *
 aidb_evaluate(Oid as, const char *sql, const char *params, const char *session, const char *principal, int timeout_ms)
 {
 	char	   *values[] = {(char *) params, (char *) session, (char *) principal};
-	MemoryContext home = CurrentMemoryContext;
-	ResourceOwner resources = CurrentResourceOwner;
 	AidbToolCall call;
-	const char *volatile what = NULL;
+	ErrorData  *e;
 
 	make_call(&call, as, psprintf("SELECT (%s) AS ok", sql), values, timeout_ms);
 	call.conversation_id = (char *) session;
-
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(home);
-	PG_TRY();
-	{
-		aidb_run_tool(&call);
-		what = verdict(&call);
-		ReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(home);
-		CurrentResourceOwner = resources;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *e;
-
-		MemoryContextSwitchTo(home);
-		e = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(home);
-		CurrentResourceOwner = resources;
-		if (is_the_servers(e))
-			ReThrowError(e);
-		/* its text may hold what the caller may not read: that is for the server's log only */
-		what = psprintf("failed with SQLSTATE %s", unpack_sql_state(e->sqlerrcode));
-		ereport(LOG_SERVER_ONLY,
-				(errmsg("aidb: a condition of a temporal policy failed: %s", e->message),
-				 errdetail_internal("%s", sql), errhidestmt(true), errhidecontext(true)));
-	}
-	PG_END_TRY();
-	return what;
+	e = aidb_try(ask, &call, false);
+	if (e == NULL)
+		return verdict(&call);
+	if (is_the_servers(e))
+		ReThrowError(e);
+	/* its text may hold what the caller may not read: that is for the server's log only */
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("aidb: a condition of a temporal policy failed: %s", e->message),
+			 errdetail_internal("%s", sql), errhidestmt(true), errhidecontext(true)));
+	return psprintf("failed with SQLSTATE %s", unpack_sql_state(e->sqlerrcode));
 }
 
 /*

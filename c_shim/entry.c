@@ -203,6 +203,7 @@ aidb_go_call(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("function aidb.%s cannot be called while an agent runs in this session", c.name)));
+	aidb_note_caller(c.owner);
 	args = palloc0(sizeof(char *) * (c.nargs + 1));
 	for (int i = 0; i < c.nargs; i++)
 		args[i] = argument_text(fcinfo, &c, i);
@@ -301,7 +302,10 @@ aidb_owner_call(PG_FUNCTION_ARGS)
 	describe_callee(fcinfo, &c);
 	/* what only reads may be a tool; whatever changes the catalog may not */
 	if (c.volatility == PROVOLATILE_VOLATILE)
+	{
 		aidb_refuse_inside_tool_call(c.name);
+		aidb_note_caller(c.owner);
+	}
 	caller = GetUserNameFromId(GetUserId(), false);
 	for (int i = 0; i < c.nargs; i++)
 	{

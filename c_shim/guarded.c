@@ -8,13 +8,27 @@
 #include "commands/trigger.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/resowner.h"
 #include "utils/uuid.h"
 
 PG_FUNCTION_INFO_V1(aidb_authorize_tool_call);
 PG_FUNCTION_INFO_V1(aidb_refuse_write);
+
+typedef struct Guarded
+{
+	AidbToolCall *call;
+	Oid			owner;
+} Guarded;
+
+static void
+guard_and_run(void *arg)
+{
+	Guarded    *g = arg;
+	AidbToolCall *call = g->call;
+
+	aidb_guard(call->guards, call->nguards, call->tool_name, call->tool_params, call->timeout_ms, g->owner);
+	aidb_run_tool(call);
+}
 
 /*
  * A tool call behind its guards: one subtransaction holds both, so that a tool
@@ -24,8 +38,8 @@ PG_FUNCTION_INFO_V1(aidb_refuse_write);
 void
 aidb_run_guarded(AidbToolCall *call, Oid owner)
 {
-	MemoryContext outer = CurrentMemoryContext;
-	ResourceOwner resources = CurrentResourceOwner;
+	Guarded		both = {.call = call,.owner = owner};
+	ErrorData  *e;
 
 	if (call->nguards == 0)
 	{
@@ -33,32 +47,9 @@ aidb_run_guarded(AidbToolCall *call, Oid owner)
 		return;
 	}
 	(void) aidb_tool_role(call);
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(outer);
-	PG_TRY();
-	{
-		aidb_guard(call->guards, call->nguards, call->tool_name, call->tool_params, call->timeout_ms, owner);
-		aidb_run_tool(call);
-		if (call->probe)
-			RollbackAndReleaseCurrentSubTransaction();
-		else
-			ReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(outer);
-		CurrentResourceOwner = resources;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *e;
-
-		MemoryContextSwitchTo(outer);
-		e = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(outer);
-		CurrentResourceOwner = resources;
+	e = aidb_try(guard_and_run, &both, call->probe);
+	if (e)
 		ReThrowError(e);
-	}
-	PG_END_TRY();
 }
 
 static char *

@@ -1,8 +1,8 @@
 /*
  * scope.c
- *		A subtransaction that holds several requests of a run: a plan that is
+ *		Subtransactions: one that holds several requests of a run (a plan that is
  *		tried as a whole and taken back, a step that is kept only if it did what
- *		was shown.
+ *		was shown), and one around a piece of work here.
  */
 #include "aidb.h"
 
@@ -49,4 +49,39 @@ aidb_leave_open_scope(MemoryContext outer)
 		RollbackAndReleaseCurrentSubTransaction();
 	MemoryContextSwitchTo(outer);
 	ReThrowError(e);
+}
+
+/*
+ * Does the work in a subtransaction; with undo it is rolled back also when it
+ * went well.  The error that ended it, in the memory of the caller, who has to
+ * throw it on or to know better; NULL: none did.
+ */
+ErrorData *
+aidb_try(void (*work) (void *), void *arg, bool undo)
+{
+	MemoryContext outer = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *volatile error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(outer);
+	PG_TRY();
+	{
+		work(arg);
+		if (undo)
+			RollbackAndReleaseCurrentSubTransaction();
+		else
+			ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(outer);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(outer);
+	CurrentResourceOwner = owner;
+	return error;
 }

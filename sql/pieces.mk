@@ -10,6 +10,7 @@ SQL_INSTALL = \
     sql/install/10_roles.sql \
     sql/install/20_schemas.sql \
     sql/install/30_types.sql \
+    sql/install/39_callers.sql \
     sql/install/40_agents.sql \
     sql/install/41_models.sql \
     sql/install/42_purposes.sql \
@@ -27,6 +28,7 @@ SQL_INSTALL = \
 
 SQL_API = \
     sql/api/10_identity.sql \
+    sql/api/11_history_since.sql \
     sql/api/20_native_tools.sql \
     sql/api/21_providers.sql \
     sql/api/30_views.sql \

@@ -20,7 +20,8 @@ SELECT
     t.parent_task_id,
     t.phase
 FROM aidb_internal.agent_task_queue t
-WHERE (t.caller = CURRENT_USER AND t.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+WHERE (t.caller = CURRENT_USER AND t.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
+       AND t.created_at >= (SELECT aidb.history_since()))
    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'));
 COMMENT ON VIEW aidb.agent_tasks IS
     'One row for each call of an agent, by a user or by another agent. Readers see their own calls (same role and same aidb.principal) with all that was delegated in them, aidb_auditor all. Privileges: SELECT for aidb_users and aidb_auditor.';
@@ -45,7 +46,8 @@ SELECT
     l.completed_at
 FROM aidb_internal.action_log l
 WHERE l.action_type IN ('user_prompt', 'answer')
-  AND ((l.caller = CURRENT_USER AND l.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+  AND ((l.caller = CURRENT_USER AND l.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
+       AND l.created_at >= (SELECT aidb.history_since()))
        OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER')));
 COMMENT ON VIEW aidb.conversation_log IS
     'Prompts and answers. Readers see their own conversations (same role and same aidb.principal), aidb_auditor all. Tool and model activity is in aidb_internal.action_log. Privileges: SELECT for aidb_users and aidb_auditor.';
@@ -76,14 +78,16 @@ FROM (
         max(coalesce(l.completed_at, l.created_at)) AS updated_at
     FROM aidb_internal.action_log l
     WHERE l.action_type IN ('user_prompt', 'answer')
-      AND ((l.caller = CURRENT_USER AND l.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+      AND ((l.caller = CURRENT_USER AND l.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
+       AND l.created_at >= (SELECT aidb.history_since()))
            OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER')))
     GROUP BY l.conversation_id
 ) c
 FULL JOIN (
     SELECT p.*
     FROM aidb_internal.conversation_origins p
-    WHERE (p.caller = CURRENT_USER AND p.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+    WHERE (p.caller = CURRENT_USER AND p.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
+       AND p.created_at >= (SELECT aidb.history_since()))
        OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'))
 ) o ON o.conversation_id = c.conversation_id
 -- What a fork shares with those that it comes from, which are its owner's too.

@@ -20,7 +20,8 @@ SELECT
     l.created_at
 FROM aidb_internal.action_log l
 WHERE l.action_type IN ('model_response', 'compaction')
-  AND ((l.caller = CURRENT_USER AND l.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+  AND ((l.caller = CURRENT_USER AND l.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
+       AND l.created_at >= (SELECT aidb.history_since()))
        OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER')));
 COMMENT ON VIEW aidb.model_calls IS
     'One row for each call of a model by an agent: what it used, cost and took. Readers see their own calls (same role and same aidb.principal), aidb_auditor all. Privileges: SELECT for aidb_users and aidb_auditor.';

@@ -45,7 +45,8 @@ CREATE OR REPLACE VIEW aidb.policy_sessions WITH (security_barrier) AS
 SELECT s.id, s.policy, s.principal, s.state, s.created_at, s.updated_at
 FROM aidb_internal.policy_sessions s
 WHERE (s.caller = CURRENT_USER
-       AND s.opened_for = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+       AND s.opened_for = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
+       AND s.created_at >= (SELECT aidb.history_since()))
    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'));
 COMMENT ON VIEW aidb.policy_sessions IS
     'Where conversations stand: one row a conversation and policy. Rows of one''s own; aidb_auditor sees all. Privileges: SELECT for aidb_users and aidb_auditor; nobody may write.';
@@ -59,7 +60,8 @@ SELECT e.id, e.session_id, e.policy, e.tool_name, e.params, e.from_state, e.to_s
 FROM aidb_internal.session_events e
 JOIN aidb_internal.policy_sessions s ON s.id = e.session_id AND s.policy = e.policy
 WHERE (s.caller = CURRENT_USER
-       AND s.opened_for = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+       AND s.opened_for = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
+       AND s.created_at >= (SELECT aidb.history_since()))
    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'));
 COMMENT ON VIEW aidb.session_events IS
     'The calls that a policy let pass, in the order id: one row a call and policy. Append-only: UPDATE, DELETE and TRUNCATE are refused for everybody who is not a superuser. Rows of one''s own sessions; aidb_auditor sees all. Privileges: SELECT for aidb_users and aidb_auditor.';

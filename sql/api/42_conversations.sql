@@ -75,7 +75,8 @@ BEGIN
         LEFT JOIN aidb_internal.agents a ON a.id = l.agent_id
         LEFT JOIN aidb_internal.deleted_agents d ON d.id = l.agent_id
         WHERE l.action_type IN ('user_prompt', 'answer')
-          AND (everything OR (l.caller = me AND l.principal = my_principal))
+          AND (everything OR (l.caller = me AND l.principal = my_principal
+              AND l.created_at >= (SELECT aidb_internal.history_since())))
         ORDER BY l.ordinality;
 END
 $$;
@@ -115,7 +116,8 @@ BEGIN
         FROM aidb_internal.action_log l
         WHERE l.id = wanted
           AND l.action_type IN ('user_prompt', 'answer')
-          AND ((l.caller = me AND l.principal = aidb_internal.caller_principal()) OR pg_has_role(me, 'aidb_auditor', 'MEMBER'));
+          AND ((l.caller = me AND l.principal = aidb_internal.caller_principal()
+              AND l.created_at >= (SELECT aidb_internal.history_since())) OR pg_has_role(me, 'aidb_auditor', 'MEMBER'));
         IF NOT FOUND THEN
             error := format('message %s not found', aidb_internal.quoted(message_id));
         END IF;

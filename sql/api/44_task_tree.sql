@@ -26,7 +26,8 @@ AS $$
         SELECT t.id, 0 AS depth, ARRAY[t.created_at] AS path, ARRAY[t.id] AS above
         FROM aidb_internal.agent_task_queue t
         WHERE t.id = $1
-          AND ((t.caller = aidb_internal.caller() AND t.principal = aidb_internal.caller_principal())
+          AND ((t.caller = aidb_internal.caller() AND t.principal = aidb_internal.caller_principal()
+              AND t.created_at >= (SELECT aidb_internal.history_since()))
                OR pg_has_role(aidb_internal.caller(), 'aidb_auditor', 'MEMBER'))
         UNION ALL
         -- Whose the first task is, theirs are the others.

@@ -6,7 +6,8 @@ SELECT d.decision_id, d.at, d.conversation_id, d.task_id, d.agent, d.purpose, d.
        d.query_hash, d.rows, d.sqlstate, make_interval(secs => d.duration_us / 1000000.0) AS duration
 FROM aidb_internal.decision_log d
 WHERE (d.caller = CURRENT_USER
-       AND d.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+       AND d.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
+       AND d.at >= (SELECT aidb.history_since()))
    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'));
 COMMENT ON VIEW aidb.decisions IS
     'What agents were allowed and denied: one row for each tool call that reached the database or was stopped before it (interaction_point sql_exec), each call of an MCP server''s tool (mcp_call; object is the server), each model that was used (model_call) and each call that an agent delegated to another (delegation; object is the delegate, role what its tools run as), and each call that a temporal policy denied or, being log_only, would have denied and let through (policy; object is the policy and its state), and each thing that happened to an action that waits for a person (approval; object says which and what). role is what it ran as, principal and caller who asked. denial_reason is role_not_found, not_role_member, engine_privilege_denied, escalation_blocked, pre_execution_rejected, egress_denied, server_not_allowed, quarantined, delegation_depth, purpose_refused, policy_denied, actions_off, tool_forbidden, tool_unclassified, tool_not_assigned, agent_disabled, and for an approval action_rejected, action_expired or action_void. A refusal''s text ends in [decision_id=...], which is found here. Rows of one''s own calls; aidb_auditor sees all.';

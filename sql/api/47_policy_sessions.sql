@@ -17,7 +17,7 @@ BEGIN
         RAISE EXCEPTION 'policy % not found', aidb_internal.quoted(policy) USING ERRCODE = 'undefined_object';
     ELSIF p.deleted_at IS NOT NULL THEN
         RAISE EXCEPTION 'policy % has been retired', aidb_internal.quoted(policy) USING ERRCODE = 'object_not_in_prerequisite_state';
-    ELSIF EXISTS (SELECT FROM aidb_internal.policy_sessions s WHERE s.id = start_policy_session.id AND s.caller <> aidb_internal.caller()) THEN
+    ELSIF EXISTS (SELECT FROM aidb_internal.policy_sessions s WHERE s.id = start_policy_session.id AND (s.caller <> aidb_internal.caller() OR s.created_at < (SELECT aidb_internal.history_since()))) THEN
         RAISE EXCEPTION 'policy session % belongs to another caller', aidb_internal.quoted(id::text) USING ERRCODE = 'insufficient_privilege';
     END IF;
     INSERT INTO aidb_internal.policy_sessions (id, policy, principal, state, caller, opened_for)
@@ -125,7 +125,8 @@ AS $$
     WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < (SELECT aidb_internal.replay_event())
       AND e.called_at > (SELECT coalesce(aidb_internal.replay_time() - $3, '-infinity'))
       AND ((SELECT aidb_internal.counts_all()) OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())))
+          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())
+          AND s.created_at >= (SELECT aidb_internal.history_since())))
 $$;
 COMMENT ON FUNCTION aidb_internal.event_count(uuid, text, interval) IS 'Behind aidb.event_count.';
 REVOKE ALL ON FUNCTION aidb_internal.event_count(uuid, text, interval) FROM PUBLIC;
@@ -149,7 +150,8 @@ AS $$
     WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < (SELECT aidb_internal.replay_event())
       AND e.called_at > (SELECT coalesce(aidb_internal.replay_time() - $4, '-infinity'))
       AND ((SELECT aidb_internal.counts_all()) OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())))
+          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())
+          AND s.created_at >= (SELECT aidb_internal.history_since())))
 $$;
 COMMENT ON FUNCTION aidb_internal.event_sum(uuid, text, text, interval) IS 'Behind aidb.event_sum.';
 REVOKE ALL ON FUNCTION aidb_internal.event_sum(uuid, text, text, interval) FROM PUBLIC;
@@ -173,7 +175,8 @@ AS $$
     FROM aidb_internal.session_events e
     WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < (SELECT aidb_internal.replay_event())
       AND ((SELECT aidb_internal.counts_all()) OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())))
+          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())
+          AND s.created_at >= (SELECT aidb_internal.history_since())))
     ORDER BY e.called_at DESC, e.id DESC
     LIMIT 1
 $$;
@@ -199,7 +202,8 @@ AS $$
     WHERE e.principal = $1 AND e.tool_name = $2 AND e.rank = 0 AND e.id < (SELECT aidb_internal.replay_event())
       AND e.called_at > (SELECT coalesce(aidb_internal.replay_time() - $3, '-infinity'))
       AND ((SELECT aidb_internal.counts_all()) OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())))
+          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())
+          AND s.created_at >= (SELECT aidb_internal.history_since())))
 $$;
 COMMENT ON FUNCTION aidb_internal.principal_event_count(text, text, interval) IS 'Behind aidb.principal_event_count.';
 REVOKE ALL ON FUNCTION aidb_internal.principal_event_count(text, text, interval) FROM PUBLIC;
@@ -223,7 +227,8 @@ AS $$
     WHERE e.principal = $1 AND e.tool_name = $2 AND e.rank = 0 AND e.id < (SELECT aidb_internal.replay_event())
       AND e.called_at > (SELECT coalesce(aidb_internal.replay_time() - $4, '-infinity'))
       AND ((SELECT aidb_internal.counts_all()) OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())))
+          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())
+          AND s.created_at >= (SELECT aidb_internal.history_since())))
 $$;
 COMMENT ON FUNCTION aidb_internal.principal_event_sum(text, text, text, interval) IS 'Behind aidb.principal_event_sum.';
 REVOKE ALL ON FUNCTION aidb_internal.principal_event_sum(text, text, text, interval) FROM PUBLIC;

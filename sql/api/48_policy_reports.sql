@@ -126,7 +126,7 @@ BEGIN
     END IF;
     IF $3 IS NOT NULL THEN
         SELECT s.state INTO here FROM aidb_internal.policy_sessions s
-        WHERE s.id = $3 AND s.policy = p.name AND (s.caller = aidb_internal.caller() OR aidb_internal.counts_all());
+        WHERE s.id = $3 AND s.policy = p.name AND ((s.caller = aidb_internal.caller() AND s.created_at >= (SELECT aidb_internal.history_since())) OR aidb_internal.counts_all());
         IF NOT FOUND THEN
             RAISE EXCEPTION 'policy % has no session %', aidb_internal.quoted(p.name), aidb_internal.quoted($3::text) USING ERRCODE = 'undefined_object';
         END IF;

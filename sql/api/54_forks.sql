@@ -56,7 +56,8 @@ BEGIN
     SELECT l.* INTO step
     FROM aidb_internal.action_log l
     WHERE l.id = wanted AND l.action_type IN ('user_prompt', 'answer')
-      AND l.caller = me AND l.principal = aidb_internal.caller_principal();
+      AND l.caller = me AND l.principal = aidb_internal.caller_principal()
+              AND l.created_at >= (SELECT aidb_internal.history_since());
     IF NOT FOUND THEN
         RAISE EXCEPTION 'message % not found', aidb_internal.quoted(message_id) USING ERRCODE = 'undefined_object';
     END IF;
@@ -108,7 +109,8 @@ BEGIN
     FROM (SELECT t.*, row_number() OVER () AS n FROM aidb_internal.steps(wanted) t) s
     LEFT JOIN aidb_internal.agents a ON a.id = s.agent_id
     LEFT JOIN aidb_internal.deleted_agents d ON d.id = s.agent_id
-    WHERE (s.caller = me AND s.principal = aidb_internal.caller_principal()) OR pg_has_role(me, 'aidb_auditor', 'MEMBER')
+    WHERE (s.caller = me AND s.principal = aidb_internal.caller_principal()
+              AND s.created_at >= (SELECT aidb_internal.history_since())) OR pg_has_role(me, 'aidb_auditor', 'MEMBER')
     HAVING count(*) > 0;
     IF document IS NULL THEN
         RAISE EXCEPTION 'conversation % not found', aidb_internal.quoted(conversation_id) USING ERRCODE = 'undefined_object';

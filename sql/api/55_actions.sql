@@ -10,7 +10,8 @@ JOIN aidb_internal.action_tokens t ON t.action_id = a.id
 WHERE a.status = 'pending'
   AND a.expires_at > clock_timestamp()
   AND aidb.principal() IS NULL
-  AND ((a.caller = CURRENT_USER AND a.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+  AND ((a.caller = CURRENT_USER AND a.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
+       AND a.created_at >= (SELECT aidb.history_since()))
        OR (a.approvers <> '{}' AND a.caller <> CURRENT_USER AND a.session_user_name <> SESSION_USER
            AND NOT EXISTS (SELECT FROM unnest(a.approvers) u (role)
                            WHERE NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = u.role AND pg_has_role(CURRENT_USER, r.oid, 'MEMBER')))));
@@ -31,8 +32,9 @@ SELECT a.id AS action_id, a.root_conversation_id AS conversation_id, a.task_id, 
        CASE WHEN a.status = 'pending' AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.status END AS status,
        a.steps, a.preview, a.outcome, a.created_at, a.decided_at, a.decided_by
 FROM aidb_internal.actions a
-WHERE (a.caller = CURRENT_USER AND a.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
-   OR a.decided_by = CURRENT_USER
+WHERE (a.caller = CURRENT_USER AND a.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
+       AND a.created_at >= (SELECT aidb.history_since()))
+   OR (a.decided_by = CURRENT_USER AND a.decided_at >= (SELECT aidb.history_since()))
    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'));
 COMMENT ON VIEW aidb.action_history IS
     'Every action that was proposed to the reader or decided by them, with how it ended: pending, done, stopped (a step failed or was no longer permitted; those before it stand), rejected, expired, void (a tool or a policy had changed) or undone. aidb_auditor sees all. Privileges: SELECT for aidb_users and aidb_auditor.';

@@ -26,7 +26,8 @@ SELECT
     sum(u.tokens)::bigint AS tokens,
     sum(u.cost) AS cost
 FROM aidb_internal.quota_usage u
-WHERE (u.caller = CURRENT_USER AND u.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+WHERE (u.caller = CURRENT_USER AND u.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
+       AND u.at >= (SELECT aidb.history_since()))
    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER') OR pg_has_role(CURRENT_USER, 'aidb_governance', 'MEMBER'))
 GROUP BY 1, 2, 3;
 COMMENT ON VIEW aidb.quota_usage IS

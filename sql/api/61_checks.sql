@@ -26,6 +26,17 @@ BEGIN ATOMIC
         WHERE p.rolname IN ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'pg_signal_backend')
           AND NOT r.rolsuper AND pg_has_role(r.oid, p.oid, 'MEMBER')
         UNION ALL
+        -- inherited or not, as deep as memberships go: what a tool call refuses (c_shim/identity.c)
+        SELECT 1, 'error', format('is a member of superuser %I', p.rolname), format('REVOKE %I FROM %I;', p.rolname, r.rolname)
+        FROM r, pg_roles p
+        WHERE p.rolsuper AND NOT r.rolsuper AND p.oid IN (
+            WITH RECURSIVE above AS (
+                SELECT m.roleid FROM pg_auth_members m WHERE m.member = r.oid
+                UNION
+                SELECT m.roleid FROM above a JOIN pg_auth_members m ON m.member = a.roleid
+            )
+            SELECT a.roleid FROM above a)
+        UNION ALL
         SELECT 2, 'warning', format('may grant role %I to others (ADMIN OPTION)', g.rolname),
                format('REVOKE ADMIN OPTION FOR %I FROM %I;', g.rolname, r.rolname)
         FROM r JOIN pg_auth_members m ON m.member = r.oid AND m.admin_option JOIN pg_roles g ON g.oid = m.roleid
@@ -83,16 +94,16 @@ COMMENT ON FUNCTION aidb.check_role(text) IS
 REVOKE ALL ON FUNCTION aidb.check_role(text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.check_role(text) TO aidb_governance, aidb_auditor;
 
--- What a role lacks for a SQL tool; a statement that can no longer be analysed lacks what its error says.
+-- What a role lacks for a SQL tool; problem instead, when the statement cannot be analysed (any more).
 CREATE OR REPLACE FUNCTION aidb_internal.tool_missing(tool aidb_internal.sql_tools, role oid)
-RETURNS SETOF text
+RETURNS TABLE (lack text, problem text)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    RETURN QUERY SELECT unnest(aidb_internal.missing_privileges(tool.statement, tool.types, role));
+    RETURN QUERY SELECT m, NULL::text FROM unnest(aidb_internal.missing_privileges(tool.statement, tool.types, role)) m;
 EXCEPTION WHEN syntax_error_or_access_rule_violation OR invalid_schema_name THEN
-    RETURN NEXT SQLERRM;
+    RETURN QUERY SELECT NULL::text, SQLERRM;
 END
 $$;
 COMMENT ON FUNCTION aidb_internal.tool_missing(aidb_internal.sql_tools, oid) IS 'The privileges that a role lacks for a SQL tool.';
@@ -140,11 +151,12 @@ BEGIN ATOMIC
         CROSS JOIN LATERAL unnest(a.tools) AS u (name)
         WHERE NOT EXISTS (SELECT FROM aidb.tools t WHERE t.name = u.name)
         UNION ALL
-        SELECT 6, 'error', a.name, s.name, format('role %I lacks %s', p.role, lack), format('GRANT %s TO %I;', lack, p.role)
+        SELECT 6, 'error', a.name, s.name, CASE WHEN l.lack IS NULL THEN format('the statement cannot be checked: %s', l.problem) ELSE format('role %I lacks %s', p.role, l.lack) END,
+               CASE WHEN l.lack IS NULL THEN 'Correct it with aidb.update_sql_tool.' ELSE format('GRANT %s TO %I;', l.lack, p.role) END
         FROM p
         JOIN aidb_internal.agents a ON a.purpose = p.name
         JOIN aidb_internal.sql_tools s ON s.name = ANY (a.tools)
-        CROSS JOIN LATERAL aidb_internal.tool_missing(s, p.role_now) AS lack
+        CROSS JOIN LATERAL aidb_internal.tool_missing(s, p.role_now) AS l
         WHERE p.role_now IS NOT NULL
     )
     SELECT f.severity, f.agent, f.tool, f.finding, f.advice FROM findings f

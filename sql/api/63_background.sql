@@ -121,7 +121,7 @@ BEGIN
     END IF;
     IF error IS NULL THEN
         conversation := coalesce(aidb_internal.to_uuid(conversation_id), gen_random_uuid());
-        SELECT q.caller, q.initiated_by, q.principal, coalesce(a.name, d.name) AS agent INTO owner
+        SELECT q.caller, q.initiated_by, q.principal, q.created_at, coalesce(a.name, d.name) AS agent INTO owner
         FROM (
             SELECT l.caller, l.initiated_by, l.principal, l.agent_id, l.created_at
             FROM aidb_internal.action_log l WHERE l.conversation_id = conversation
@@ -132,7 +132,8 @@ BEGIN
         LEFT JOIN aidb_internal.agents a ON a.id = q.agent_id
         LEFT JOIN aidb_internal.deleted_agents d ON d.id = q.agent_id
         ORDER BY q.created_at LIMIT 1;
-        IF FOUND AND (owner.caller, owner.initiated_by, owner.principal) IS DISTINCT FROM (me, session_user::text, my_principal) THEN
+        IF FOUND AND ((owner.caller, owner.initiated_by, owner.principal) IS DISTINCT FROM (me, session_user::text, my_principal)
+                     OR owner.created_at < aidb_internal.history_since()) THEN
             error := format('conversation ''%s'' belongs to another caller', conversation);
         ELSIF FOUND AND owner.agent IS DISTINCT FROM agent.name THEN
             error := format('conversation ''%s'' belongs to agent %s', conversation, aidb_internal.quoted(owner.agent));
@@ -217,7 +218,8 @@ AS $$
     SELECT EXISTS (
         SELECT FROM aidb_internal.agent_task_queue t
         WHERE t.id = $1
-          AND ((t.caller = aidb_internal.caller() AND t.principal = aidb_internal.caller_principal())
+          AND ((t.caller = aidb_internal.caller() AND t.principal = aidb_internal.caller_principal()
+              AND t.created_at >= (SELECT aidb_internal.history_since()))
                OR ($2 AND pg_has_role(aidb_internal.caller(), 'aidb_auditor', 'MEMBER'))))
 $$;
 COMMENT ON FUNCTION aidb_internal.task_is_callers(uuid, boolean) IS

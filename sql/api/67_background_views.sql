@@ -23,7 +23,8 @@ LEFT JOIN aidb_internal.agents a ON a.id = t.agent_id
 LEFT JOIN aidb_internal.deleted_agents d ON d.id = t.agent_id
 WHERE NOT t.blocking
   AND t.status IN ('PENDING', 'IN_PROGRESS', 'RECOVERY', 'AWAIT_APPROVAL')
-  AND ((t.caller = CURRENT_USER AND t.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
+  AND ((t.caller = CURRENT_USER AND t.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
+       AND t.created_at >= (SELECT aidb.history_since()))
        OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER')));
 COMMENT ON VIEW aidb.running_tasks IS
     'Background tasks that are not over: waiting, running or awaiting an approval. Readers see their own (same role and same aidb.principal), aidb_auditor all. Privileges: SELECT for aidb_users and aidb_auditor.';

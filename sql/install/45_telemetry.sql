@@ -10,7 +10,12 @@ GRANT USAGE ON SCHEMA aidb_otel TO aidb_governance, aidb_users;
 CREATE TABLE aidb_otel.traces (
     id bigint GENERATED ALWAYS AS IDENTITY,
     recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    payload_json jsonb NOT NULL,
+    payload_json jsonb,
+    payload_binary bytea,
+    export_status text NOT NULL DEFAULT 'pending',
+    export_attempts integer NOT NULL DEFAULT 0,
+    next_export_attempt_at timestamptz,
+    last_export_error text,
     trace_id text NOT NULL,
     span_id text NOT NULL,
     parent_span_id text,
@@ -18,10 +23,17 @@ CREATE TABLE aidb_otel.traces (
     gen_ai_conversation_id text,
     mcp_session_id text,
     decision_status text,
-    CONSTRAINT traces_pkey PRIMARY KEY (id)
+    CONSTRAINT traces_pkey PRIMARY KEY (id),
+    CONSTRAINT traces_payload_check CHECK (payload_json IS NOT NULL OR payload_binary IS NOT NULL),
+    CONSTRAINT traces_export_status_check CHECK (export_status IN ('pending', 'exported', 'failed'))
 );
 COMMENT ON TABLE aidb_otel.traces IS
     'One row a span. payload_json is an OTLP export request (protojson) with that one span.';
+COMMENT ON COLUMN aidb_otel.traces.payload_binary IS 'The same in protobuf, for whoever stores it so; aidb itself writes JSON, and this is NULL.';
+COMMENT ON COLUMN aidb_otel.traces.export_status IS 'pending, exported or failed: for an exporter to keep account of. aidb has none, so it stays pending.';
+COMMENT ON COLUMN aidb_otel.traces.export_attempts IS 'How often an exporter has tried.';
+COMMENT ON COLUMN aidb_otel.traces.next_export_attempt_at IS 'When an exporter is to try again.';
+COMMENT ON COLUMN aidb_otel.traces.last_export_error IS 'Why the last try failed.';
 COMMENT ON COLUMN aidb_otel.traces.trace_id IS 'The run: 32 hexadecimal digits.';
 COMMENT ON COLUMN aidb_otel.traces.span_id IS '16 hexadecimal digits.';
 COMMENT ON COLUMN aidb_otel.traces.parent_span_id IS 'NULL for the root of a trace.';

@@ -26,7 +26,7 @@ const temporary = "may create temporary objects (a tool call may not; a session 
 // Each thing that makes a role a poor choice is found, and the advice mends it.
 func TestCheckRole_FindsAndMends(t *testing.T) {
 	admin := server.Admin(t)
-	servertest.Exec(t, admin, "CREATE ROLE cr_clean; CREATE TABLE public.cr_table (n int); CREATE SCHEMA cr_schema; CREATE ROLE cr_other")
+	servertest.Exec(t, admin, "CREATE ROLE cr_clean; CREATE TABLE public.cr_table (n int); CREATE SCHEMA cr_schema; CREATE ROLE cr_other; CREATE ROLE cr_super SUPERUSER")
 	require.Equal(t, []string{"notice: " + temporary}, findings(t, admin, "check_role", "cr_clean"))
 	require.Equal(t, []string{"error: role 'cr_nobody' does not exist"}, findings(t, admin, "check_role", "cr_nobody"))
 	for name, c := range map[string]struct{ make, want string }{
@@ -35,6 +35,7 @@ func TestCheckRole_FindsAndMends(t *testing.T) {
 		"createrole": {"ALTER ROLE cr_it CREATEROLE", "error: may create roles"},
 		"replicate":  {"ALTER ROLE cr_it REPLICATION", "error: may replicate"},
 		"files":      {"GRANT pg_write_server_files TO cr_it", "error: is a member of pg_write_server_files, which reaches outside the database"},
+		"member":     {"GRANT cr_super TO cr_it", "error: is a member of superuser cr_super"},
 		"login":      {"ALTER ROLE cr_it LOGIN", "warning: can log in with a password: whoever knows it is outside the sandbox"},
 		"admin":      {"GRANT cr_other TO cr_it WITH ADMIN OPTION", "warning: may grant role cr_other to others (ADMIN OPTION)"},
 		"database":   {"GRANT CREATE ON DATABASE aidb TO cr_it", "warning: may create schemas and extensions in this database"},
@@ -105,6 +106,22 @@ func TestCheckPurpose_SeesWhatBecameOfIt(t *testing.T) {
 }
 
 // Who may ask: users see what their agents lack; what a role could do is for those who govern or audit.
+// A statement that cannot be analysed is no grant that is missing, and nobody's code is run to find out.
+func TestCheckPurpose_SaysWhatItCannotCheck(t *testing.T) {
+	admin, ann := server.Admin(t), server.Conn(t, "ann")
+	servertest.Exec(t, admin, `CREATE ROLE cu_role; GRANT cu_role TO ann; SELECT aidb.create_purpose('cu', 'cu_role'); CREATE SCHEMA cu AUTHORIZATION ann;
+		CREATE TABLE public.cu_seen (who text); GRANT INSERT ON public.cu_seen TO PUBLIC`)
+	servertest.Exec(t, ann, `CREATE FUNCTION cu.spy(text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN INSERT INTO public.cu_seen VALUES (current_user); RETURN true; END $$;
+		CREATE DOMAIN cu.watched AS text CHECK (cu.spy(VALUE));
+		SELECT aidb.create_sql_tool('cu_literal', 'x', 'SELECT ''{x}''::cu.watched[] AS v', '[]', read_only => false);
+		SELECT aidb.create_sql_tool('cu_gone', 'x', 'SELECT * FROM cu.gone', '[]', read_only => false)`)
+	require.Empty(t, servertest.Rows(t, ann, "SELECT * FROM aidb.create_agent('cu', 'x', 'none', tools => '{cu_literal,cu_gone}', purpose => 'cu')"))
+	said := findings(t, admin, "check_purpose", "cu")
+	require.Contains(t, said, "error: the statement cannot be checked: the statement cannot be looked at without running function spy")
+	require.Contains(t, said, `error: the statement cannot be checked: relation "cu.gone" does not exist`)
+	require.Empty(t, servertest.Value(t, admin, "SELECT string_agg(who, ',') FROM public.cu_seen"))
+}
+
 func TestChecks_AreForThoseWhoGovernOrAudit(t *testing.T) {
 	admin := server.Admin(t)
 	servertest.Exec(t, admin, "CREATE ROLE gov_check LOGIN IN ROLE aidb_governance; CREATE ROLE aud_check LOGIN IN ROLE aidb_auditor")

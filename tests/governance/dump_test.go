@@ -1,6 +1,7 @@
 package governance
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -44,6 +45,9 @@ func TestDecisions_SurviveDumpAndRestore(t *testing.T) {
 		require.NoError(t, err, "%s", out)
 	}
 	run("pg_dump", "-d", "dumped", "-f", file)
+	dump, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^COPY aidb_internal\.callers [^\n]*\n(?:\w+\t\w+\t[^\n]*\n)*ann\tann\t`, string(dump), "the role goes by its name, since it has another oid elsewhere")
 	run("psql", "-X", "-q", "-d", "restored", "-v", "ON_ERROR_STOP=1", "-f", file)
 
 	for _, relation := range []string{"aidb_internal.decision_log", "aidb_internal.action_log", "aidb_internal.agent_task_queue", "aidb_internal.purpose_registry", "aidb_internal.agents"} {
@@ -52,6 +56,7 @@ func TestDecisions_SurviveDumpAndRestore(t *testing.T) {
 	}
 	restored := in("restored", "postgres")
 	require.Equal(t, "9", servertest.Value(t, restored, "SELECT count(*) FROM aidb.decisions"))
+	require.Equal(t, "9", servertest.Value(t, in("restored", "ann"), "SELECT count(*) FROM aidb.decisions"), "whose it was, theirs it is")
 	require.Empty(t, problems(t, restored))
 	servertest.MustAsk(t, in("restored", "ann"), "dumped", "go")
 	require.Equal(t, "12", servertest.Value(t, restored, "SELECT count(*) FROM aidb.decisions"))

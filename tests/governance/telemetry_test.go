@@ -113,6 +113,12 @@ func TestTelemetry_HasTheDocumentedForm(t *testing.T) {
 		require.Regexp(t, `^[0-9a-f]{32}$`, s.columns["trace_id"])
 		require.Regexp(t, `^[0-9a-f]{16}$`, s.columns["span_id"])
 		require.Equal(t, s.columns["trace_id"], s.raw["traceId"])
+		require.Equal(t, "pending", s.columns["export_status"], "nobody exports them")
+		require.EqualValues(t, 0, s.columns["export_attempts"])
+		for _, column := range []string{"payload_binary", "next_export_attempt_at", "last_export_error"} {
+			require.Contains(t, s.columns, column)
+			require.Nil(t, s.columns[column])
+		}
 		require.Equal(t, s.columns["span_id"], s.raw["spanId"])
 		require.Equal(t, list[0].columns["trace_id"], s.columns["trace_id"])
 		require.Nil(t, s.columns["mcp_session_id"])

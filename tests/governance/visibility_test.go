@@ -153,3 +153,54 @@ func TestPrincipal_CannotBeSetInsideAToolCall(t *testing.T) {
 	}
 	require.Empty(t, servertest.Value(t, ann, "SELECT aidb.principal()"), "outside a tool call there is none")
 }
+
+// The history under a name is that of the role which had it: not of another one that is given the name later, which sees its
+// own from its first call on. Auditors see both.
+func TestHistory_IsNotOfARoleThatIsMadeAnewUnderTheName(t *testing.T) {
+	admin := server.Admin(t)
+	servertest.Exec(t, admin, "CREATE ROLE aud_anew LOGIN IN ROLE aidb_auditor; CREATE ROLE anew LOGIN IN ROLE aidb_users")
+	old, auditor := server.Conn(t, "anew"), server.Conn(t, "aud_anew")
+	require.Equal(t, "-infinity", servertest.Value(t, old, "SELECT aidb.history_since()::text"), "nobody has called under the name")
+	agent(t, server.Conn(t, "ann"), "anew", "", query)
+	_, first := results(t, old, "anew", whoami)
+	id := prompt(t, old, first)
+	require.True(t, sees(t, old, first, id))
+	rows := func(conn *pgx.Conn) string {
+		return servertest.Value(t, conn, "SELECT (SELECT count(*) FROM aidb.decisions) || ' ' || (SELECT count(*) FROM aidb.model_calls) || ' ' || (SELECT count(*) FROM aidb.conversations)")
+	}
+	require.NotContains(t, rows(old), "0")
+
+	// Renamed: the name is free, and with it goes no history.
+	servertest.Exec(t, admin, "ALTER ROLE anew RENAME TO anew_before; CREATE ROLE anew LOGIN IN ROLE aidb_users")
+	second := server.Conn(t, "anew")
+	require.Equal(t, "infinity", servertest.Value(t, second, "SELECT aidb.history_since()::text"))
+	require.False(t, sees(t, second, first, id), "before it has called")
+	require.Equal(t, "0 0 0", rows(second))
+	o, err := servertest.Ask(t.Context(), second, "anew", "go on", "conversation_id => '"+first.Conversation+"'")
+	require.NoError(t, err)
+	require.Equal(t, "conversation '"+first.Conversation+"' belongs to another caller", o.Error)
+	_, err = second.Exec(t.Context(), "SELECT aidb.fork_conversation($1)", id)
+	require.ErrorContains(t, err, "message '"+id+"' not found")
+	_, err = second.Exec(t.Context(), "SELECT aidb.export_conversation($1)", first.Conversation)
+	require.ErrorContains(t, err, "conversation '"+first.Conversation+"' not found")
+	_, ofSecond := results(t, second, "anew", whoami)
+	require.True(t, sees(t, second, ofSecond, prompt(t, second, ofSecond)))
+	require.False(t, sees(t, second, first, id), "after it has called")
+	require.NotContains(t, rows(second), "0")
+	require.True(t, sees(t, auditor, first, id))
+	require.True(t, sees(t, auditor, ofSecond, prompt(t, second, ofSecond)))
+
+	// Dropped: the third of the name sees neither; a call that is rolled back notes nothing.
+	servertest.Exec(t, admin, "DROP ROLE anew; CREATE ROLE anew LOGIN IN ROLE aidb_users")
+	third := server.Conn(t, "anew")
+	ofThird := ""
+	servertest.Exec(t, third, "BEGIN")
+	servertest.MustAsk(t, third, "anew", "in a transaction")
+	servertest.Exec(t, third, "ROLLBACK")
+	require.Equal(t, "infinity", servertest.Value(t, third, "SELECT aidb.history_since()::text"))
+	ofThird = servertest.MustAsk(t, third, "anew", "again").Conversation
+	require.Equal(t, "1", servertest.Value(t, third, "SELECT count(*) FROM aidb.conversations"))
+	require.Equal(t, ofThird, servertest.Value(t, third, "SELECT conversation_id FROM aidb.conversations"))
+	require.False(t, sees(t, third, first, id))
+	require.Equal(t, "3", servertest.Value(t, admin, "SELECT count(*) FROM aidb_internal.callers WHERE name = 'anew'"), "a role, a row")
+}

@@ -172,8 +172,8 @@ func (s *Store) SaveAction(ctx context.Context, a *approval.Action, decisionID u
 }
 
 const actionColumns = `
-SELECT a.id, a.conversation_id, a.root_conversation_id, a.task_id, a.agent_id, a.agent, a.root_agent_id, a.purpose, a.caller,
-       a.principal, a.session_user_name, to_jsonb(a.approvers), a.steps, a.preview, a.proof, a.guards, a.outcome, a.status,
+SELECT a.id, a.conversation_id, a.root_conversation_id, a.task_id, a.agent_id, a.agent, a.root_agent_id, a.purpose,
+       CASE WHEN a.created_at >= aidb_internal.history_since(a.caller) THEN a.caller ELSE '' END, a.principal, a.session_user_name, to_jsonb(a.approvers), a.steps, a.preview, a.proof, a.guards, a.outcome, a.status,
        to_jsonb(a.created_at) #>> '{}', to_jsonb(a.expires_at) #>> '{}', a.decided_by,
        (SELECT t.token FROM aidb_internal.action_tokens t WHERE t.action_id = a.id),
        NOT EXISTS (SELECT FROM unnest(a.approvers) u (role)

@@ -9,7 +9,7 @@ import (
 )
 
 const recordingSQL = `
-SELECT l.action_type, l.request_payload, l.response_payload, l.error, l.id, l.caller = $2 AND l.principal = $3
+SELECT l.action_type, l.request_payload, l.response_payload, l.error, l.id, l.caller = $2 AND l.principal = $3 AND l.created_at >= aidb_internal.history_since($2)
 FROM aidb_internal.steps($1::uuid) WITH ORDINALITY l
 ORDER BY l.ordinality`
 

@@ -355,16 +355,17 @@ func (s *Store) LoadRedactions(ctx context.Context) error {
 }
 
 // The first row of a conversation's log says whose it is. Deleted agents keep their names apart.
-// A fork and an import say so themselves, and come before it.
+// A fork and an import say so themselves, and come before it. Of a role that was dropped the name is not told: who has it now
+// is somebody else.
 const conversationSQL = `
-(SELECT o.caller, o.initiated_by, o.principal, coalesce(a.name, d.name), o.kind,
+(SELECT CASE WHEN o.created_at >= aidb_internal.history_since(o.caller) THEN o.caller ELSE '' END, o.initiated_by, o.principal, coalesce(a.name, d.name), o.kind,
        EXISTS (SELECT FROM aidb_internal.actions w WHERE w.root_conversation_id = $1::uuid AND NOT w.told)
 FROM aidb_internal.conversation_origins o
 LEFT JOIN aidb_internal.agents a ON a.id = o.agent_id
 LEFT JOIN aidb_internal.deleted_agents d ON d.id = o.agent_id
 WHERE o.conversation_id = $1::uuid)
 UNION ALL
-(SELECT l.caller, l.initiated_by, l.principal, coalesce(a.name, d.name), NULL,
+(SELECT CASE WHEN l.created_at >= aidb_internal.history_since(l.caller) THEN l.caller ELSE '' END, l.initiated_by, l.principal, coalesce(a.name, d.name), NULL,
        EXISTS (SELECT FROM aidb_internal.actions w WHERE w.root_conversation_id = $1::uuid AND NOT w.told)
 FROM aidb_internal.action_log l
 LEFT JOIN aidb_internal.agents a ON a.id = l.agent_id
