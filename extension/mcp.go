@@ -293,8 +293,13 @@ func (w *wiring) getMCPTools(ctx context.Context, host spi.Host, s spi.Start) (i
 	for _, t := range tools {
 		if !t.Quarantined {
 			schema := string(t.InputSchema())
-			rows = append(rows, []*string{&t.Name, &t.Description, &schema})
+			var output *string
+			if o := t.OutputSchema(); o != nil {
+				text := string(o)
+				output = &text
+			}
+			rows = append(rows, []*string{&t.Name, &t.Description, &schema, output})
 		}
 	}
-	return 3, rows, nil
+	return 4, rows, nil
 }

@@ -164,10 +164,10 @@ GRANT SELECT ON aidb.mcp_tools TO aidb_users, aidb_governance, aidb_auditor;
 
 -- Implemented in Go, which makes the schemas that models are shown.
 CREATE OR REPLACE FUNCTION aidb.get_mcp_tools()
-RETURNS TABLE (name text, description text, input_schema jsonb)
+RETURNS TABLE (name text, description text, input_schema jsonb, output_schema jsonb)
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_go_call';
 COMMENT ON FUNCTION aidb.get_mcp_tools() IS
-    'Every tool of aidb.tools in the shape of an MCP tools/list: name, description and a JSON Schema of its arguments, by name. Tools in quarantine are left out. Privileges: aidb_users.';
+    'Every tool of aidb.tools in the shape of an MCP tools/list: name, description and a JSON Schema of its arguments, by name; output_schema is that of the array of rows of an SQL tool with a return_type_hint, else NULL. Tools in quarantine are left out. Privileges: aidb_users.';
 REVOKE ALL ON FUNCTION aidb.get_mcp_tools() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.get_mcp_tools() TO aidb_users;

@@ -206,3 +206,26 @@ func TestCalls_AreTraced(t *testing.T) {
 	}
 	require.Equal(t, 1, calls)
 }
+
+// An agent's time reaches into what it waits for: a server that does not answer, and a statement that goes on.
+func TestDeadline_ReachesIntoACall(t *testing.T) {
+	ann := server.Conn(t, "ann")
+	register(t, ann, "late", fake.URL("/mcp"), "tool_filter => '{wait}'", "timeout_ms => 60000")
+	for name, call := range map[string]fakemodel.Reply{
+		"late server": fakemodel.Call("wait", map[string]any{}), "late statement": fakemodel.Query("SELECT pg_sleep(60)"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, begun := fake.Cancelled(), time.Now()
+			server.Agent(t, ann, name, []string{"wait", "run_sql_query"}, call, fakemodel.Say("too late"))
+			servertest.Exec(t, ann, "SELECT * FROM aidb.update_agent($1, timeout => 2)", name)
+			o, err := servertest.Ask(t.Context(), ann, name, "go")
+			require.NoError(t, err)
+			require.Equal(t, "time budget exceeded: the call took longer than 2 seconds", o.Error)
+			require.Less(t, time.Since(begun), 50*time.Second, "it did not wait for the end of the call")
+			require.Equal(t, "TIMEOUT", servertest.Value(t, ann, "SELECT status FROM aidb.agent_tasks WHERE agent_id = (SELECT id FROM aidb.agents WHERE name = $1)", name))
+			if name == "late server" {
+				require.Eventually(t, func() bool { return fake.Cancelled() == before+1 }, waitFor, tick, "the server is told")
+			}
+		})
+	}
+}

@@ -272,6 +272,9 @@ func TestSQLTool_IsShownToTheModelWithItsTypes(t *testing.T) {
 			"d": {"type": "string", "enum": ["x", "y"]},
 			"e": {"type": "array", "items": {"type": "number"}, "description": "list"},
 			"f": {"description": "any"}}}`, string(tool.Function.Parameters))
+		require.JSONEq(t, `{"type": "array", "items": {"type": "object", "properties": {"a": {"type": "integer", "description": "as given"}}}}`,
+			servertest.Value(t, ann, "SELECT output_schema FROM aidb.get_mcp_tools() WHERE name = 'shown'"))
+		require.Equal(t, "0", servertest.Value(t, ann, "SELECT count(output_schema) FROM aidb.get_mcp_tools() WHERE name <> 'shown'"))
 		return
 	}
 	t.Fatal("the model was not offered the tool")

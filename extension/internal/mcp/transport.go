@@ -189,6 +189,7 @@ type body struct {
 
 	longest int64 // event
 	event   int64 // bytes of the event so far
+	large   bool  // one that has ended was longer than that
 
 	depth    int
 	inString bool
@@ -222,7 +223,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.mark.tooDeep.Store(true)
 		return 0, errTooDeep
 	}
-	if b.events && b.event > b.longest {
+	if b.events && (b.large || b.event > b.longest) {
 		b.mark.tooLarge.Store(true)
 		return 0, errTooLarge
 	}
@@ -243,6 +244,7 @@ func (b *body) shallow(p []byte) bool {
 		if b.events {
 			if ch == '\n' || ch == '\r' {
 				if b.line == 0 && !(ch == '\n' && b.returned) {
+					b.large = b.large || b.event > b.longest
 					b.depth, b.event = 0, 0 // the end of an event
 				}
 				b.line, b.data, b.inString, b.escaped, b.returned = 0, false, false, false, ch == '\r'

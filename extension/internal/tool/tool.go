@@ -120,6 +120,21 @@ func (t Tool) InputSchema() json.RawMessage {
 	return append(b, `],"additionalProperties":false}`...)
 }
 
+// OutputSchema returns the JSON Schema of what an SQL tool returns, its rows, where its hint says what they are; else nil.
+func (t Tool) OutputSchema() json.RawMessage {
+	if len(t.Result) == 0 {
+		return nil
+	}
+	b := []byte(`{"type":"array","items":{"type":"object","properties":{`)
+	for i, p := range t.Result {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = p.schema(append(quote(b, p.Name), ':'))
+	}
+	return append(b, `}}}`...)
+}
+
 func (p Parameter) schema(b []byte) []byte {
 	kind, items := p.jsonType()
 	start := len(b)
