@@ -41,13 +41,14 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
 DECLARE
     twice text;
+    most constant integer := CASE what WHEN 'tools' THEN 500 ELSE 100 END;
 BEGIN
     IF list IS NULL OR cardinality(list) = 0 THEN
         RETURN NULL;
     ELSIF array_ndims(list) > 1 THEN
         RETURN format('Invalid parameters: %s must be a one-dimensional array', what);
-    ELSIF cardinality(list) > 100 THEN
-        RETURN format('Invalid parameters: %s must not have more than 100 entries', what);
+    ELSIF cardinality(list) > most THEN
+        RETURN format('Invalid parameters: %s must not have more than %s entries', what, most);
     ELSIF EXISTS (SELECT FROM unnest(list) u (entry) WHERE aidb_internal.is_blank(u.entry)) THEN
         RETURN format('Invalid parameters: %s must not contain null or empty names', what);
     END IF;

@@ -89,38 +89,41 @@ AS $$
 #variable_conflict use_column
 DECLARE
     a aidb_internal.agents;
-    runs_as name := coalesce(role, caller);
-    nobody boolean;
-    off constant boolean := NOT current_setting('aidb.actions')::boolean;
+    runs_as constant name := coalesce(role, caller);
+    -- whom the role is refused to, it is refused to for every tool
+    nobody constant boolean := NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = runs_as AND pg_has_role(caller, r.oid, 'MEMBER'));
     unclassified constant text := current_setting('aidb.unclassified_tools');
+    names text[];
+    policies text[];
+    states text[];
 BEGIN
     SELECT * INTO a FROM aidb_internal.agents g WHERE g.id = agent_id;
-    -- whom the role is refused to, it is refused to for every tool
-    nobody := NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = runs_as AND pg_has_role(caller, r.oid, 'MEMBER'));
+    names := ARRAY(SELECT u.name FROM unnest(a.tools) WITH ORDINALITY AS u (name, n)
+                   WHERE u.name NOT IN ('describe_actions', 'act') AND (describe_actions.tool IS NULL OR u.name = describe_actions.tool)
+                   ORDER BY u.n);
+    SELECT array_agg(p.name), array_agg(coalesce(z.state, nullif(g.state, ''), p.initial_state)) INTO policies, states
+    FROM jsonb_to_recordset(guards) g (conversation text, policy text, state text)
+    JOIN aidb_internal.policies p ON p.name = g.policy AND p.mode = 'enforce'
+    LEFT JOIN aidb_internal.policy_sessions z ON z.id = nullif(g.conversation, '')::uuid AND z.policy = g.policy;
     RETURN QUERY
-        SELECT t.name, t.tool_type, t.description, t.class, s.undo IS NOT NULL,
+        SELECT t.name, t.tool_type, t.description, k.class, s.undo IS NOT NULL,
                CASE
-                   WHEN NOT a.enabled OR t.class = 'forbidden' OR (off AND t.class IS DISTINCT FROM 'read') THEN 'switched off'
-                   WHEN nobody OR NOT (SELECT x.allowed FROM aidb_internal.tool_allowed_as(t.name, runs_as, caller::name, CASE WHEN role IS NOT NULL THEN coalesce(a.purpose, '') END) x)
-                       THEN 'not permitted to this person'
+                   WHEN NOT a.enabled OR x.off THEN 'switched off'
+                   WHEN nobody OR NOT x.allowed THEN 'not permitted to this person'
                    -- conditions are not looked at: they ask for the arguments
                    ELSE (SELECT 'not permitted from state ' || m.state
-                         FROM (SELECT p.name, coalesce(z.state, p.initial_state) AS state
-                               FROM jsonb_to_recordset(guards) g (conversation text, policy text)
-                               JOIN aidb_internal.policies p ON p.name = g.policy AND p.mode = 'enforce'
-                               LEFT JOIN aidb_internal.policy_sessions z ON z.id = nullif(g.conversation, '')::uuid AND z.policy = g.policy) m
-                         WHERE NOT EXISTS (SELECT FROM aidb_internal.tool_transitions x
-                                           WHERE x.policy = m.name AND x.from_state = m.state AND x.tool_name = t.name)
-                         LIMIT 1)
+                         FROM unnest(policies, states) WITH ORDINALITY AS m (policy, state, n)
+                         WHERE NOT EXISTS (SELECT FROM aidb_internal.tool_transitions r
+                                           WHERE r.policy = m.policy AND r.from_state = m.state AND r.tool_name = t.name)
+                         ORDER BY m.n LIMIT 1)
                END,
                t.params
-        FROM unnest(a.tools) WITH ORDINALITY AS u (name, n)
-        JOIN (SELECT q.name, q.tool_type, q.description, q.params,
-                     coalesce(q.risk, CASE unclassified WHEN 'allow' THEN 'safe' WHEN 'confirm' THEN 'confirm' ELSE 'forbidden' END) AS class
-              FROM aidb.tools q) t ON t.name = u.name
-        LEFT JOIN aidb_internal.sql_tools s ON s.name = t.name
-        WHERE t.name NOT IN ('describe_actions', 'act') AND (describe_actions.tool IS NULL OR t.name = describe_actions.tool)
-        ORDER BY u.n;
+        FROM aidb_internal.tools_allowed_as(names, runs_as, caller::name, CASE WHEN role IS NOT NULL THEN coalesce(a.purpose, '') END)
+             WITH ORDINALITY AS x (name, allowed, why, missing, off, n)
+        JOIN aidb.tools t ON t.name = x.name
+        LEFT JOIN aidb_internal.sql_tools s ON s.name = x.name
+        CROSS JOIN LATERAL (SELECT coalesce(t.risk, CASE unclassified WHEN 'allow' THEN 'safe' WHEN 'confirm' THEN 'confirm' ELSE 'forbidden' END)) k (class)
+        ORDER BY x.n;
 END
 $$;
 COMMENT ON FUNCTION aidb_internal.describe_actions(uuid, text, text, text, jsonb) IS

@@ -1,76 +1,104 @@
 -- Knowing beforehand what a tool may do. Nothing here runs a tool: privileges are found by analysing its statement.
 
--- Why no agent may run a tool now, whoever calls; NULL when its class does not stop it.
-CREATE OR REPLACE FUNCTION aidb_internal.class_refusal(tool_name text)
-RETURNS text
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    SELECT CASE
-        WHEN NOT current_setting('aidb.actions')::boolean AND t.risk IS DISTINCT FROM 'read' THEN 'actions are switched off (aidb.actions)'
-        WHEN t.risk = 'forbidden' THEN format('tool %s is forbidden', aidb_internal.quoted(t.name))
-        WHEN t.risk IS NULL AND current_setting('aidb.unclassified_tools') = 'deny' THEN format('tool %s is not classified', aidb_internal.quoted(t.name))
-    END
-    FROM aidb.tools t WHERE t.name = tool_name;
-END;
-COMMENT ON FUNCTION aidb_internal.class_refusal(text) IS
-    'Why the class of a tool or the switch aidb.actions keeps it from running, or NULL.';
-REVOKE ALL ON FUNCTION aidb_internal.class_refusal(text) FROM PUBLIC;
-
-CREATE OR REPLACE FUNCTION aidb_internal.tool_allowed_as(tool_name text, role name, caller name, purpose text)
-RETURNS TABLE (allowed boolean, reason text, missing text[])
+-- What a role lacks for a SQL tool: an array of privileges, or a text where the statement names something that is not there.
+CREATE OR REPLACE FUNCTION aidb_internal.tool_lacks(statement text, types text[], role oid)
+RETURNS jsonb
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-#variable_conflict use_variable
-DECLARE
-    s aidb_internal.sql_tools;
-    m aidb_internal.mcp_tools;
-    f text;
 BEGIN
-    missing := '{}';
-    reason := aidb_internal.class_refusal(tool_name);
-    SELECT * INTO s FROM aidb_internal.sql_tools q WHERE q.name = tool_name;
-    IF FOUND THEN
-        missing := aidb_internal.missing_privileges(s.statement, s.types, role::regrole);
-    ELSE
-        SELECT n.function INTO f FROM aidb_internal.native_tools n WHERE n.name = tool_name;
-        IF NOT FOUND THEN
-            SELECT * INTO m FROM aidb_internal.mcp_tools t WHERE t.name = tool_name AND t.listed;
-            reason := coalesce(reason, CASE
-                WHEN m.name IS NULL THEN format('tool %s not found in aidb.tools', aidb_internal.quoted(tool_name))
-                WHEN NOT m.server = ANY ((SELECT p.allowed_servers FROM aidb_internal.purpose_registry p WHERE p.name = purpose)::text[])
-                    THEN format('MCP server %s is not allowed for purpose %s', aidb_internal.quoted(m.server), aidb_internal.quoted(purpose))
-                WHEN m.new_hash IS NOT NULL
-                    THEN format('tool %s is in quarantine: MCP server %s has changed its definition', aidb_internal.quoted(tool_name), aidb_internal.quoted(m.server))
-            END);
-        ELSIF tool_name = 'execute_sql' AND purpose IS NULL THEN
-            reason := 'tool ''execute_sql'' needs an agent with a purpose';
-        ELSIF f IS NULL THEN
-            NULL; -- needs no grant: what it leads to is checked by itself
-        ELSIF tool_name <> 'sleep' AND NOT has_function_privilege(role, f::regprocedure, 'EXECUTE') THEN
-            missing := ARRAY['EXECUTE on function ' || f];
-        END IF;
-    END IF;
-    IF reason IS NULL AND cardinality(missing) > 0 THEN
-        reason := format('role %s lacks privileges', aidb_internal.quoted(role::text));
-    END IF;
-    IF reason IS NULL AND purpose IS NULL AND m.name IS NULL AND (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = caller)
-       AND NOT (SELECT t.read_only FROM aidb.tools t WHERE t.name = tool_name)
-       AND NOT coalesce(nullif(current_setting('aidb.allow_superuser_tools', true), '')::boolean, false) THEN
-        reason := 'tools that write do not run as a superuser';
-    END IF;
-    allowed := reason IS NULL;
-    RETURN NEXT;
+    RETURN to_jsonb(aidb_internal.missing_privileges(statement, types, role));
 EXCEPTION
-    -- the statement names something that is not there
     WHEN syntax_error_or_access_rule_violation OR invalid_catalog_name OR invalid_schema_name THEN
-        allowed := false;
-        reason := SQLERRM;
-        missing := '{}';
-        RETURN NEXT;
+        RETURN to_jsonb(SQLERRM);
 END
 $$;
+COMMENT ON FUNCTION aidb_internal.tool_lacks(text, text[], oid) IS
+    'The privileges that a role lacks for a statement, or why that cannot be said.';
+REVOKE ALL ON FUNCTION aidb_internal.tool_lacks(text, text[], oid) FROM PUBLIC;
+
+-- All at once: an agent may have hundreds of tools, and its model waits for the list. off says that the class stops the
+-- tool for whoever calls.
+CREATE OR REPLACE FUNCTION aidb_internal.tools_allowed_as(names text[], role name, caller name, purpose text)
+RETURNS TABLE (name text, allowed boolean, reason text, missing text[], off boolean)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    who constant oid := (SELECT r.oid FROM pg_roles r WHERE r.rolname = role);
+    actions constant boolean := current_setting('aidb.actions')::boolean;
+    unclassified constant text := current_setting('aidb.unclassified_tools');
+    allowed_servers constant text[] := (SELECT p.allowed_servers FROM aidb_internal.purpose_registry p WHERE p.name = purpose);
+    as_superuser constant boolean := purpose IS NULL AND (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = caller)
+        AND NOT coalesce(nullif(current_setting('aidb.allow_superuser_tools', true), '')::boolean, false);
+    lacks jsonb;
+BEGIN
+    BEGIN
+        SELECT jsonb_object_agg(s.name, aidb_internal.missing_privileges(s.statement, s.types, who)) INTO lacks
+        FROM aidb_internal.sql_tools s WHERE s.name = ANY (names) AND who IS NOT NULL;
+    EXCEPTION
+        WHEN syntax_error_or_access_rule_violation OR invalid_catalog_name OR invalid_schema_name THEN
+            SELECT jsonb_object_agg(s.name, aidb_internal.tool_lacks(s.statement, s.types, who)) INTO lacks
+            FROM aidb_internal.sql_tools s WHERE s.name = ANY (names);
+    END;
+    RETURN QUERY
+        SELECT u.name, x.reason IS NULL, x.reason, v.missing, c.off IS NOT NULL
+        FROM unnest(names) WITH ORDINALITY AS u (name, n)
+        LEFT JOIN aidb.tools t ON t.name = u.name
+        LEFT JOIN aidb_internal.native_tools f ON f.name = u.name
+        LEFT JOIN aidb_internal.mcp_tools m ON m.name = u.name AND m.listed
+        CROSS JOIN LATERAL (
+            SELECT CASE
+                WHEN t.name IS NULL THEN NULL
+                WHEN NOT actions AND t.risk IS DISTINCT FROM 'read' THEN 'actions are switched off (aidb.actions)'
+                WHEN t.risk = 'forbidden' THEN format('tool %s is forbidden', aidb_internal.quoted(u.name))
+                WHEN t.risk IS NULL AND unclassified = 'deny' THEN format('tool %s is not classified', aidb_internal.quoted(u.name))
+            END AS off
+            OFFSET 0 -- once, not at each place that names it
+        ) c
+        CROSS JOIN LATERAL (
+            SELECT CASE
+                WHEN lacks -> u.name = '[]' THEN '{}'
+                WHEN jsonb_typeof(lacks -> u.name) = 'array' THEN ARRAY(SELECT jsonb_array_elements_text(lacks -> u.name))
+                -- without a function it needs no grant: what it leads to is checked by itself
+                WHEN f.function IS NOT NULL AND u.name <> 'sleep' AND who IS NOT NULL AND NOT has_function_privilege(who, f.function::regprocedure, 'EXECUTE')
+                    AND NOT (u.name = 'execute_sql' AND purpose IS NULL)
+                    THEN ARRAY['EXECUTE on function ' || f.function]
+                ELSE '{}'
+            END AS missing
+            OFFSET 0
+        ) v
+        CROSS JOIN LATERAL (
+            SELECT CASE
+                WHEN who IS NULL THEN format('role "%s" does not exist', role)
+                WHEN jsonb_typeof(lacks -> u.name) = 'string' THEN lacks ->> u.name
+                WHEN c.off IS NOT NULL THEN c.off
+                WHEN t.name IS NULL THEN format('tool %s not found in aidb.tools', aidb_internal.quoted(u.name))
+                WHEN m.name IS NOT NULL AND NOT m.server = ANY (allowed_servers)
+                    THEN format('MCP server %s is not allowed for purpose %s', aidb_internal.quoted(m.server), aidb_internal.quoted(purpose))
+                WHEN m.new_hash IS NOT NULL
+                    THEN format('tool %s is in quarantine: MCP server %s has changed its definition', aidb_internal.quoted(u.name), aidb_internal.quoted(m.server))
+                WHEN u.name = 'execute_sql' AND purpose IS NULL THEN 'tool ''execute_sql'' needs an agent with a purpose'
+                WHEN cardinality(v.missing) > 0 THEN format('role %s lacks privileges', aidb_internal.quoted(role::text))
+                WHEN as_superuser AND m.name IS NULL AND NOT t.read_only THEN 'tools that write do not run as a superuser'
+            END AS reason
+            OFFSET 0
+        ) x
+        ORDER BY u.n;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.tools_allowed_as(text[], name, name, text) IS
+    'Whether a role may use each of these tools, and what it lacks.';
+REVOKE ALL ON FUNCTION aidb_internal.tools_allowed_as(text[], name, name, text) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb_internal.tool_allowed_as(tool_name text, role name, caller name, purpose text)
+RETURNS TABLE (allowed boolean, reason text, missing text[])
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT t.allowed, t.reason, t.missing FROM aidb_internal.tools_allowed_as(ARRAY[tool_name], role, caller, purpose) t;
+END;
 COMMENT ON FUNCTION aidb_internal.tool_allowed_as(text, name, name, text) IS
     'Whether a role may use a tool, and what it lacks.';
 REVOKE ALL ON FUNCTION aidb_internal.tool_allowed_as(text, name, name, text) FROM PUBLIC;

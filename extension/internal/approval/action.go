@@ -76,6 +76,8 @@ func (p Proof) Matches(now Proof) bool {
 type Machine struct {
 	Conversation string `json:"conversation"`
 	Policy       string `json:"policy"`
+	// State is where it stands, of one that is not stored: of a read-only run.
+	State string `json:"state,omitempty"`
 }
 
 // Bound is the digest that a yes is bound to: of the tool as it is, and of the policies.

@@ -368,7 +368,7 @@ func (b *box) describe(ctx context.Context, t tool.Tool, arguments string) (agen
 	}
 	machines := []approval.Machine{}
 	for _, m := range b.scope.Guards {
-		machines = append(machines, approval.Machine{Conversation: m.Conversation, Policy: m.Policy})
+		machines = append(machines, approval.Machine{Conversation: m.Conversation, Policy: m.Policy, State: m.State})
 	}
 	list, err := b.opener.Describer.Describe(ctx, b.request.AgentID, b.scope.Role, b.request.Caller.Role, name, machines)
 	if err != nil {
