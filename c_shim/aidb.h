@@ -174,6 +174,7 @@ typedef struct AidbToolCall
 	bool		elevated;		/* the purpose allows superuser and the like */
 	bool		fingerprint;	/* its rows fingerprinted */
 	bool		check_only;		/* privileges of the statement; it is not run */
+	bool		own_statement;	/* the statement is the tool's, not an argument */
 	int			max_rows;
 	int64		max_bytes;
 	int			timeout_ms;

@@ -37,7 +37,7 @@
 #include <unistd.h>
 
 /* Changes whenever a struct, a message or a field of one changes. */
-#define AIDB_BRIDGE_VERSION 3
+#define AIDB_BRIDGE_VERSION 4
 
 /* The one symbol that the shim looks up in the Go library. */
 #define AIDB_BRIDGE_SYMBOL "aidb_bridge"

@@ -32,14 +32,20 @@ guard_and_run(void *arg)
 
 /*
  * A tool call behind its guards: one subtransaction holds both, so that a tool
- * that fails leaves no event.  Its privilege is looked at first.  A read-only
- * tool is rolled back within, and keeps its event.
+ * that fails leaves no event.  A read-only tool is rolled back within, and keeps
+ * its event.
+ *
+ * The privilege on the tool comes before the policies.  For a stored statement
+ * that is privileges on tables, which are found by analysing it: only when the
+ * policies refuse, since otherwise running it finds them, and takes the event
+ * back.
  */
 void
 aidb_run_guarded(AidbToolCall *call, Oid owner)
 {
 	Guarded		both = {.call = call,.owner = owner};
 	ErrorData  *e;
+	const char *reason;
 
 	if (call->nguards == 0)
 	{
@@ -48,8 +54,16 @@ aidb_run_guarded(AidbToolCall *call, Oid owner)
 	}
 	(void) aidb_tool_role(call);
 	e = aidb_try(guard_and_run, &both, call->probe);
-	if (e)
-		ReThrowError(e);
+	if (e == NULL)
+		return;
+	reason = aidb_error_reason(e);
+	if (call->own_statement && reason != NULL && strcmp(reason, "policy_denied") == 0)
+	{
+		call->check_only = true;
+		aidb_run_tool(call);
+		(void) aidb_refused_in(reason, e->funcname);
+	}
+	ReThrowError(e);
 }
 
 static char *

@@ -113,6 +113,7 @@ read_tool_request(AidbReader *r, AidbToolCall *call)
 	call->agent_name = aidb_read_text(r);
 	call->fingerprint = aidb_read_bool(r);
 	call->check_only = aidb_read_bool(r);
+	call->own_statement = aidb_read_bool(r);
 	call->nparams = (int) aidb_read_int(r);
 	if (call->nparams < 0 || call->nparams > 1000)
 		elog(ERROR, "tool call with %d parameters", call->nparams);

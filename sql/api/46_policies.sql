@@ -66,6 +66,8 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT EXISTS (SELECT FROM aidb.tools t WHERE t.name = $1) OR EXISTS (SELECT FROM aidb_internal.agents a WHERE a.name = $1)
+        -- what aidb.undo_action asks for
+        OR ($1 LIKE 'undo:%' AND EXISTS (SELECT FROM aidb_internal.sql_tools s WHERE s.name = substr($1, 6) AND s.undo IS NOT NULL))
 $$;
 COMMENT ON FUNCTION aidb_internal.is_tool(text) IS 'Whether aidb has a tool or an agent of that name.';
 REVOKE ALL ON FUNCTION aidb_internal.is_tool(text) FROM PUBLIC;

@@ -66,7 +66,7 @@ RETURNS TABLE (step integer, tool text, status text, result jsonb, error text)
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_go_call';
 COMMENT ON FUNCTION aidb.undo_action(uuid) IS
-    'Undoes what a confirmed action did: runs the undo_statement of the tool of each step that succeeded, the last first, with the arguments that the step had. Every check is the one of aidb.confirm_action, for whoever calls. Stops at the first that fails; what was undone before it stays so. Raises 42501 when there is no such action or it is not the caller''s, 55000 when nothing of it ran, it is undone already, a tool has no undo_statement or was changed since. Privileges: aidb_users; the role and principal that the action was proposed to, or the role that confirmed it.';
+    'Undoes what a confirmed action did: runs the undo_statement of the tool of each step that succeeded, the last first, with the arguments that the step had. Every check is the one of aidb.confirm_action, for whoever calls; for a temporal policy it is a call named undo:<tool>, which needs a transition. All of it or nothing: when one fails, those before it are taken back. Raises 42501 when there is no such action or it is not the caller''s, 55000 when nothing of it ran, it is undone already, a tool has no undo_statement or was changed since. Privileges: aidb_users; the role and principal that the action was proposed to, or the role that confirmed it.';
 REVOKE ALL ON FUNCTION aidb.undo_action(uuid) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.undo_action(uuid) TO aidb_users;
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"aidb/tests/cluster"
+	"aidb/tests/fakemcp"
 	"aidb/tests/fakemodel"
 	"aidb/tests/servertest"
 )
@@ -18,11 +19,21 @@ import (
 // that is a text like any other, and to those that take statements it is one.
 func arguments(t *testing.T, params string) map[string]any {
 	t.Helper()
-	var declared []struct {
+	type parameter struct {
 		Name, Type string
 		Enum       []string
 	}
-	require.NoError(t, json.Unmarshal([]byte(params), &declared))
+	var declared []parameter
+	if strings.HasPrefix(params, "{") { // the schema of an MCP server's tool
+		var schema struct{ Properties map[string]parameter }
+		require.NoError(t, json.Unmarshal([]byte(params), &schema))
+		for name, p := range schema.Properties {
+			p.Name = name
+			declared = append(declared, p)
+		}
+	} else {
+		require.NoError(t, json.Unmarshal([]byte(params), &declared))
+	}
 	args := map[string]any{}
 	for _, p := range declared {
 		switch kind := strings.ToLower(p.Type); {
@@ -63,6 +74,10 @@ func TestEveryWritingTool(t *testing.T) {
 	sqlTool(t, "registry_update", "UPDATE public.registry SET note = 'x' WHERE id <= ${id} RETURNING id, note")
 	sqlTool(t, "registry_delete", "DELETE FROM public.registry WHERE id = ${id}")
 	sqlTool(t, "registry_insert", "INSERT INTO public.registry (id) SELECT max(id) + ${id} FROM public.registry")
+	fake := fakemcp.Start()
+	defer fake.Close()
+	servertest.Exec(t, admin, "SELECT aidb.import_mcp_tools('registry', $1, tool_filter => '{echo}')", fake.URL("/mcp"))
+	defer servertest.Exec(t, admin, "SELECT aidb.delete_tool('registry')")
 	sqlTool(t, "registry_cte", "WITH d AS (DELETE FROM public.registry WHERE id = ${id} RETURNING id) SELECT * FROM d")
 
 	var tools []registered
@@ -86,11 +101,21 @@ func tryEverything(t *testing.T, admin, ann, bob *pgx.Conn, tool registered) {
 	defer servertest.Exec(t, admin, "SELECT aidb.classify_tool($1, CASE $1 WHEN 'execute_sql' THEN 'safe' END)", tool.name)
 	permit := func() {
 		servertest.Exec(t, admin, "GRANT registry_worker TO ann; GRANT SELECT, INSERT, UPDATE, DELETE ON public.registry TO registry_worker")
+		if tool.kind == "mcp_tool" {
+			servertest.Exec(t, admin, "SELECT aidb.update_purpose('registry', allowed_servers => '{*}')")
+		}
 		if tool.function != "" {
 			servertest.Exec(t, admin, "GRANT EXECUTE ON FUNCTION "+tool.function+" TO registry_worker")
 		}
 	}
+	lacks := "permission denied"
+	if tool.kind == "mcp_tool" {
+		lacks = "is not allowed for purpose"
+	}
 	forbid := func() {
+		if tool.kind == "mcp_tool" { // what stands for a privilege
+			servertest.Exec(t, admin, "SELECT aidb.update_purpose('registry', allowed_servers => '{}')")
+		}
 		servertest.Exec(t, admin, "REVOKE ALL ON public.registry FROM registry_worker")
 		if tool.function != "" {
 			servertest.Exec(t, admin, "REVOKE EXECUTE ON FUNCTION "+tool.function+" FROM registry_worker")
@@ -124,8 +149,8 @@ func tryEverything(t *testing.T, admin, ann, bob *pgx.Conn, tool registered) {
 	require.Contains(t, ask(map[string]any{"no such": 1}), "not a member", "and without a word about the arguments")
 	permit()
 	forbid()
-	require.Contains(t, ask(tool.args), "permission denied", "a member without the privilege")
-	require.Contains(t, ask(map[string]any{"no such": 1}), "permission denied", "and without a word about the arguments")
+	require.Contains(t, ask(tool.args), lacks, "a member without the privilege")
+	require.Contains(t, ask(map[string]any{"no such": 1}), lacks, "and without a word about the arguments")
 	permit()
 	server.Model.Script(agent, fakemodel.Call(tool.name, tool.args), fakemodel.Say("?"))
 	servertest.MustAsk(t, ann, agent, "go", "read_only => true")

@@ -342,7 +342,8 @@ func (s *Store) Acting(ctx context.Context, a *approval.Action) (*purpose.State,
 	return state, held, nil
 }
 
-// Of the policies that the two agents have now, and of those whose sessions the action was proposed in.
+// Of the policies that the two agents have now, and of those whose sessions the action was proposed in; of what the purpose leads
+// to, and of the classes of its tools.
 const policyDigestSQL = `
 WITH held AS (
     SELECT g.id, u.name
@@ -356,7 +357,10 @@ SELECT encode(sha256(convert_to(
                   (SELECT jsonb_agg(to_jsonb(t) ORDER BY t.from_state, t.tool_name) FROM aidb_internal.tool_transitions t WHERE t.policy = p.name))::text,
                   ',' ORDER BY p.name)
               FROM aidb_internal.policies p
-              WHERE p.name = ANY ($3::text[]) OR p.name IN (SELECT h.name FROM held h)), ''), 'UTF8')), 'hex')`
+              WHERE p.name = ANY ($3::text[]) OR p.name IN (SELECT h.name FROM held h)), '') || '/' ||
+    coalesce((SELECT jsonb_build_array(p.role, p.role_oid::oid, p.allow_elevated)::text FROM aidb_internal.purpose_registry p WHERE p.name = $4), '') || '/' ||
+    coalesce((SELECT jsonb_agg(jsonb_build_array(c.tool, c.risk) ORDER BY c.tool)::text FROM aidb_internal.tool_classes c
+              WHERE c.tool = ANY ($5::text[])), ''), 'UTF8')), 'hex')`
 
 // PolicyDigest implements pgtool.ActionStore.
 func (s *Store) PolicyDigest(ctx context.Context, a *approval.Action) (string, error) {
@@ -364,7 +368,13 @@ func (s *Store) PolicyDigest(ctx context.Context, a *approval.Action) (string, e
 	for _, m := range a.Machines {
 		names = append(names, m.Policy)
 	}
-	rows, err := s.host.Batch(ctx, spi.Statement{SQL: policyDigestSQL, Args: []any{a.AgentID.String(), a.RootAgentID.String(), textArray(names)}})
+	tools := make([]string, len(a.Steps))
+	for i, step := range a.Steps {
+		tools[i] = step.Tool
+	}
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: policyDigestSQL, Args: []any{
+		a.AgentID.String(), a.RootAgentID.String(), textArray(names), optionalText(a.Purpose), textArray(tools),
+	}})
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"aidb/extension/internal/approval"
+	"aidb/extension/internal/decision"
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/spi"
 	"aidb/extension/internal/tool"
@@ -52,9 +53,13 @@ func (r *Runner) May(ctx context.Context, t tool.Tool, s Scope) error {
 	q.CheckOnly, q.Probe = true, true
 	switch {
 	case t.Type == tool.MCP:
+		if _, err := r.Remote.Admit(ctx, t, s); err != nil {
+			d := decision.Record{At: r.now(), Tool: t.Name, Point: decision.MCPCall, Role: s.Role, Object: t.Server}
+			return r.denied(&d, err)
+		}
 		q.ReadOnly = s.Role == "" && len(s.Guards) == 0 // nothing runs as the caller
 	case t.Type == tool.SQL:
-		q.Statement, q.ReadOnly = t.Statement, t.ReadOnly
+		q.Statement, q.ReadOnly, q.OwnStatement = t.Statement, t.ReadOnly, true
 		for _, sqlType := range t.Types {
 			q.Params = append(q.Params, spi.Param{Type: sqlType})
 		}

@@ -134,7 +134,8 @@ func (p *Approvals) step(ctx context.Context, a *approval.Action, s approval.Ste
 	}
 	result, differs, err := p.perform(ctx, t, args, string(s.Args), scope, proof, shown)
 	end := spi.ScopeKeep
-	if err != nil || differs {
+	// what may have left the database keeps what the policies have noted of it
+	if differs || (err != nil && proof.Kind != approval.PreviewArguments) {
 		end = spi.ScopeUndo
 	}
 	if e := host.Scope(ctx, end); e != nil {
@@ -292,11 +293,14 @@ func (p *Approvals) Undo(ctx context.Context, id uuid.UUID) ([]approval.Outcome,
 func (p *Approvals) undo(ctx context.Context, a *approval.Action, s approval.Step, was approval.Outcome) (approval.Outcome, error) {
 	o := approval.Outcome{Step: s.N, Tool: s.Tool}
 	t, scope, err := p.admit(ctx, a, s)
-	scope.Guards = nil // to take something back is no step of the machine
+	if t.Undo == nil {
+		scope.Guards = nil // it only read: there is nothing to take back
+	}
+	scope.tool = undoCall + scope.tool
 	if err == nil {
 		err = p.Runner.May(ctx, t, scope)
 	}
-	if err == nil && t.Undo == nil { // it only read
+	if err == nil && t.Undo == nil {
 		o.Status = approval.StepSuccess
 		return o, nil
 	}
@@ -310,6 +314,7 @@ func (p *Approvals) undo(ctx context.Context, a *approval.Action, s approval.Ste
 	}
 	var result spi.ToolResult
 	if err == nil {
+		scope.guard(&q)
 		result, err = p.Runner.exec(ctx, t.Name, scope, q)
 	}
 	if err != nil {
@@ -319,6 +324,9 @@ func (p *Approvals) undo(ctx context.Context, a *approval.Action, s approval.Ste
 	o.Status, o.Result = approval.StepSuccess, json.RawMessage(render(result))
 	return o, nil
 }
+
+// undoCall and the tool's name is what an undo is called in a temporal policy: a step like any other, which needs a transition.
+const undoCall = "undo:"
 
 // maxExpired is how many actions one call lets expire.
 const maxExpired = 1000

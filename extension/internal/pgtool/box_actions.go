@@ -91,7 +91,8 @@ func (b *box) act(ctx context.Context, arguments string) (agent.Result, error) {
 	return agent.Result{Contents: asJSON(done)}, nil
 }
 
-// prepare asks for every step whether the role may run it, and only then looks at the arguments of any.
+// prepare asks for every step whether the role may run it, and only then looks at the arguments of any. Under a temporal policy
+// those of a later step are looked at when it is its turn, since only then it is known whether the policy permits it.
 func (b *box) prepare(ctx context.Context, plan []planned) error {
 	for _, s := range plan {
 		scope := b.scope.of(s.tool, string(s.Args))
@@ -103,6 +104,9 @@ func (b *box) prepare(ctx context.Context, plan []planned) error {
 		}
 	}
 	for i, s := range plan {
+		if i > 0 && len(b.scope.Guards) > 0 {
+			break // what the policies say of the steps behind is not known before this one has run
+		}
 		args, err := tool.CheckArguments(s.tool, string(s.Args))
 		if err != nil {
 			return b.named(plan, s, err)
@@ -110,6 +114,18 @@ func (b *box) prepare(ctx context.Context, plan []planned) error {
 		plan[i].args = args
 	}
 	return nil
+}
+
+// ready is prepare for a step behind others that have been tried: the policies, then the arguments.
+func (b *box) ready(ctx context.Context, s *planned) (err error) {
+	if s.args != nil {
+		return nil
+	}
+	if err := b.runner.May(ctx, s.tool, b.scope.of(s.tool, string(s.Args))); err != nil {
+		return err
+	}
+	s.args, err = tool.CheckArguments(s.tool, string(s.Args))
+	return err
 }
 
 // named says which step of a plan an error is about; a single call needs no number.
@@ -232,7 +248,11 @@ func (b *box) previews(ctx context.Context, a *approval.Action, plan []planned) 
 			err = e
 		}
 	}()
-	for _, s := range plan {
+	for i := range plan {
+		s := plan[i]
+		if err := b.ready(ctx, &s); err != nil {
+			return b.named(plan, s, err)
+		}
 		p, proof, err := b.runner.preview(ctx, s.tool, s.args, b.scope.of(s.tool, string(s.Args)))
 		if err != nil {
 			return b.named(plan, s, err)

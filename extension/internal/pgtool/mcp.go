@@ -78,14 +78,22 @@ func (r *Runner) remote(ctx context.Context, t tool.Tool, arguments string, s Sc
 		r.Decisions.Add(d)
 		return result, nil
 	}
-	d.SQLState = fault.SQLState(err)
-	var denial *Denial
-	if !errors.As(err, &denial) {
-		r.Decisions.Add(d)
+	if err = r.denied(&d, err); errors.As(err, &refused) {
 		return result, err
 	}
-	d.Status, d.Reason = decision.Denied, denial.Reason
-	return result, &Refused{Err: err, ID: r.Decisions.Add(d), Reason: d.Reason}
+	d.SQLState = fault.SQLState(err)
+	r.Decisions.Add(d)
+	return result, err
+}
+
+// denied records that a call was refused and returns the refusal; any other error is returned as it is.
+func (r *Runner) denied(d *decision.Record, err error) error {
+	var denial *Denial
+	if !errors.As(err, &denial) {
+		return err
+	}
+	d.SQLState, d.Status, d.Reason = fault.SQLState(err), decision.Denied, denial.Reason
+	return &Refused{Err: err, ID: r.Decisions.Add(*d), Reason: d.Reason}
 }
 
 // passAndSend makes every check that comes before the arguments are looked at, looks at them, and sends the call. What the

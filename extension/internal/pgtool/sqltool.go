@@ -18,7 +18,7 @@ import (
 // own input function under the role.
 func (r *Runner) sqlTool(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) (spi.ToolRequest, error) {
 	q := r.request(ctx, t, s)
-	q.Statement, q.ReadOnly = t.Statement, t.ReadOnly
+	q.Statement, q.ReadOnly, q.OwnStatement = t.Statement, t.ReadOnly, true
 	if t.Timeout > 0 && (q.Timeout == 0 || t.Timeout < q.Timeout) {
 		q.Timeout = t.Timeout
 	}

@@ -128,6 +128,7 @@ func (r *run) Tool(_ context.Context, t ToolRequest) (ToolResult, error) {
 	w.OrNull(t.Agent)
 	w.Bool(t.Fingerprint)
 	w.Bool(t.CheckOnly)
+	w.Bool(t.OwnStatement)
 	w.Int(int64(len(t.Params)))
 	for _, p := range t.Params {
 		w.Text(p.Type)

@@ -59,6 +59,8 @@ type ToolRequest struct {
 
 	Fingerprint bool // Print is made of the rows
 	CheckOnly   bool // only whether the role may: the statement's privileges are looked at, and it is not run
+	// OwnStatement: the statement is the tool's and no argument, so that its privileges may be looked at before the guards.
+	OwnStatement bool
 
 	MaxRows  int
 	MaxBytes int64
