@@ -38,6 +38,8 @@ static TimeoutId deadline_timer = MAX_TIMEOUTS;
 void
 aidb_enter_owner(AidbOwnerScope *s, Oid owner)
 {
+	const char *explained = GetConfigOption("auto_explain.log_min_duration", true, false);
+
 	GetUserIdAndSecContext(&s->user, &s->sec);
 	s->guc_level = NewGUCNestLevel();
 	/* names of ours are qualified; operators and types must be pg_catalog's */
@@ -46,6 +48,9 @@ aidb_enter_owner(AidbOwnerScope *s, Oid owner)
 	/* the caller's limit is for its own locks; our log waits a moment for a page at most */
 	if (LockTimeout > 0)
 		(void) set_config_option("lock_timeout", "0", PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	/* plans of our own statements hold their values, a credential of a model among them: not for the server's log */
+	if (explained && strcmp(explained, "-1") != 0)
+		(void) set_config_option("auto_explain.log_min_duration", "-1", PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	SetUserIdAndSecContext(owner, s->sec | SECURITY_LOCAL_USERID_CHANGE);
 }
 

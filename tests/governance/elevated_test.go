@@ -77,3 +77,17 @@ func TestElevatedRole_IsRemarkedOnWhenMapped(t *testing.T) {
 	servertest.Exec(t, gov, "SELECT aidb.update_purpose('remark')")
 	require.Equal(t, []string{"nothing to change"}, said.Lines("NOTICE"))
 }
+
+// What aidb does for a call has values in its plans: a credential would be in the server's log wherever auto_explain looks
+// into nested statements.
+func TestCredentials_AreKeptFromAutoExplain(t *testing.T) {
+	admin := server.Admin(t)
+	servertest.Exec(t, admin, "CREATE TABLE public.vault AS SELECT '{\"api_key\": \"HUSH-of-the-vault\"}'::jsonb AS c")
+	servertest.Exec(t, admin, `LOAD 'aidb'; LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
+		SET auto_explain.log_verbose = on; SET auto_explain.log_analyze = on; SET log_statement = 'all'`)
+	servertest.Exec(t, admin, `SELECT aidb.create_model('vaulted', 'openai_completions', '{"model": "m", "url": "http://127.0.0.1:9/v1"}',
+		credentials => (SELECT c FROM public.vault), validate => false)`)
+	require.Contains(t, server.Log(), "Query Text: SELECT aidb.create_model('vaulted'", "it does look")
+	require.NotContains(t, server.Log(), "HUSH-of-the-vault")
+	require.Equal(t, "0", servertest.Value(t, admin, "SELECT current_setting('auto_explain.log_min_duration')"))
+}
