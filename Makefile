@@ -152,6 +152,7 @@ bench: packages ## measure a conversation beside an ordinary program that does t
 	@$(GO_RUN) ./tests/bench/guard
 	@$(GO_RUN) ./tests/bench/actions $(filter -quick,$(BENCH))
 	@$(GO_RUN) ./tests/bench/mcpcall $(filter -quick,$(BENCH))
+	@$(GO_RUN) ./tests/bench/retention $(if $(filter -quick,$(BENCH)),-rows 100000)
 
 lint: ## gofmt, go vet, the tree's own rules; golangci-lint too where it is installed
 	@tests/scripts/lint

@@ -307,4 +307,9 @@ extern void aidb_copy_rows(const char *sql, const char *rows);
 extern bool aidb_is_lookup(const char *sql);
 extern void aidb_lookup(const char *text, int nargs, char **args, StringInfo reply);
 
+/* --- newest.c: the newest decision ------------------------------------------------ */
+extern bytea *aidb_newest_decision(void);
+/* Of a log that is partitioned by time. */
+extern Oid	aidb_partition_for_now(struct RelationData *log);
+
 #endif							/* AIDB_H */

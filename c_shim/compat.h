@@ -168,4 +168,11 @@
 #define AIDB_CHECK_PERMISSIONS(q) ((void) ExecCheckRTPerms((q)->rtable, true))
 #endif
 
+/* A scan without keys. */
+#if PG_VERSION_NUM >= 180000
+#define AIDB_INDEX_BEGINSCAN(table, index, snapshot) index_beginscan((table), (index), (snapshot), NULL, 0, 0)
+#else
+#define AIDB_INDEX_BEGINSCAN(table, index, snapshot) index_beginscan((table), (index), (snapshot), 0, 0)
+#endif
+
 #endif							/* AIDB_COMPAT_H */

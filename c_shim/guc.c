@@ -13,6 +13,9 @@
 
 #include "worker.h"
 
+#define MINUTES_A_DAY 1440
+#define MOST_DAYS 36500			/* for which a log is kept, unless for ever */
+
 int			aidb_max_tool_rows = 100;
 int			aidb_max_tool_bytes = 256 * 1024;
 int			aidb_tool_temp_file_limit = 1024 * 1024;
@@ -49,6 +52,9 @@ static char *no_proxy = NULL;
 static int	otel_client = 0;
 static char *principal = NULL;
 static bool redaction = true;
+static int	retention_action_log = 0;
+static int	retention_decision_log = 0;
+static int	retention_otel = 0;
 static int	unclassified_tools = 0;
 
 /* The values are their places in the tables. */
@@ -123,6 +129,24 @@ check_proxy(char **newval, void **extra, GucSource source)
 	GUC_check_errmsg("parameter \"aidb.https_proxy\" must not hold a password");
 	GUC_check_errhint("Everybody may read settings. Put the proxy into HTTPS_PROXY of the server's environment.");
 	return false;
+}
+
+/* A number alone is one of minutes, and was hardly meant. */
+static bool
+check_retention(int *newval, void **extra, GucSource source)
+{
+	if (*newval == 0 || *newval >= MINUTES_A_DAY)
+		return true;
+	GUC_check_errmsg("a log cannot be kept for less than a day");
+	GUC_check_errhint("Give the unit, as in '90d', or 0 to keep it for ever.");
+	return false;
+}
+
+static void
+define_retention(const char *name, const char *text, int *value)
+{
+	DefineCustomIntVariable(name, text, "0: for ever.", value, *value, 0, MOST_DAYS * MINUTES_A_DAY, PGC_SUSET, GUC_UNIT_MIN,
+							check_retention, NULL, NULL);
 }
 
 void
@@ -209,6 +233,9 @@ aidb_define_settings(void)
 							   NULL, &principal, "", PGC_USERSET, 0, check_principal, NULL, NULL);
 	define_bool("aidb.redaction",
 				"Takes secrets out of the log, debug lines, errors, decisions and traces.", &redaction, PGC_SUSET);
+	define_retention("aidb.retention_action_log", "How long tasks and their steps are kept.", &retention_action_log);
+	define_retention("aidb.retention_decision_log", "How long decision records are kept.", &retention_decision_log);
+	define_retention("aidb.retention_otel", "How long traces in aidb_otel are kept.", &retention_otel);
 	define_bool("aidb.test_hooks",
 				"Makes the extension's own fault tests callable by superusers.", &aidb_test_hooks, PGC_SUSET);
 	define_string("aidb.tool_allowed_functions",

@@ -11,7 +11,7 @@
  *		LOOKUP
  *		get TABLE INDEX KEY COLUMN ...	the row with the key; without one there is no result
  *		row TABLE INDEX KEY COLUMN ...	the row with the key, NULLs without one
- *		last TABLE INDEX COLUMN ...		the row at the end of the index
+ *		newest COLUMN					the hash of the newest decision (newest.c)
  *		any TABLE						whether the table has a row
  *		rolename COLUMN					the name of the role whose oid the column has
  *		setting NAME					the value of a setting
@@ -50,10 +50,10 @@
 
 typedef enum StepKind
 {
-	STEP_GET, STEP_ROW, STEP_LAST, STEP_ANY, STEP_ROLENAME, STEP_SETTING
+	STEP_GET, STEP_ROW, STEP_NEWEST, STEP_ANY, STEP_ROLENAME, STEP_SETTING
 } StepKind;
 
-static const char *const kind_names[] = {"get", "row", "last", "any", "rolename", "setting"};
+static const char *const kind_names[] = {"get", "row", "newest", "any", "rolename", "setting"};
 
 typedef struct Step
 {
@@ -122,6 +122,7 @@ add_step(Program *p, char *line)
 {
 	Step	   *step = &p->steps[p->nsteps];
 	char	   *kind = word(&line);
+	char	   *key;
 
 	if (p->nsteps == MAX_STEPS)
 		elog(ERROR, "lookup has too many steps");
@@ -133,18 +134,13 @@ add_step(Program *p, char *line)
 	{
 		case STEP_GET:
 		case STEP_ROW:
-		case STEP_LAST:
 			step->table = word(&line);
 			step->index = word(&line);
-			if (step->kind != STEP_LAST)
-			{
-				char	   *key = word(&line);
-
-				if (key[0] == '$')
-					step->param = atoi(key + 1) - 1;
-				else
-					step->from = column_named(p, key);
-			}
+			key = word(&line);
+			if (key[0] == '$')
+				step->param = atoi(key + 1) - 1;
+			else
+				step->from = column_named(p, key);
 			while (line)
 				add_column(p, step, word(&line));
 			break;
@@ -156,6 +152,7 @@ add_step(Program *p, char *line)
 			step->from = column_named(p, word(&line));
 			add_column(p, step, p->names[step->from]);
 			break;
+		case STEP_NEWEST:
 		case STEP_SETTING:
 			add_column(p, step, word(&line));
 			break;
@@ -340,21 +337,6 @@ find(const Program *p, const Step *step, const char *key_text, char **values)
 	return row != NULL;
 }
 
-static void
-find_last(const Program *p, const Step *step, char **values)
-{
-	Relation	table = table_open(relation_named(step->table), AccessShareLock);
-	Relation	index = index_open(relation_named(step->index), AccessShareLock);
-	SysScanDesc scan = systable_beginscan_ordered(table, index, GetActiveSnapshot(), 0, NULL);
-	HeapTuple	row = systable_getnext_ordered(scan, BackwardScanDirection);
-
-	if (row)
-		take(p, step, RelationGetDescr(table), row, values);
-	systable_endscan_ordered(scan);
-	index_close(index, NoLock);
-	table_close(table, NoLock);
-}
-
 /* A table that was never written, as most of these, costs no more than the look at its size. */
 static bool
 has_rows(const char *name)
@@ -378,6 +360,7 @@ static bool
 run_step(const Program *p, const Step *step, int nargs, char **args, char **values)
 {
 	const char *key = NULL;
+	bytea	   *newest;
 
 	switch (step->kind)
 	{
@@ -387,8 +370,9 @@ run_step(const Program *p, const Step *step, int nargs, char **args, char **valu
 				elog(ERROR, "lookup has no parameter $%d", step->param + 1);
 			key = step->param >= 0 ? args[step->param] : values[step->from];
 			return (key && find(p, step, key, values)) || step->kind == STEP_ROW;
-		case STEP_LAST:
-			find_last(p, step, values);
+		case STEP_NEWEST:
+			newest = aidb_newest_decision();
+			values[step->first] = newest ? hexadecimal(PointerGetDatum(newest)) : NULL;
 			break;
 		case STEP_ANY:
 			values[step->first] = has_rows(step->table) ? "t" : "f";

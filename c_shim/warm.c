@@ -102,6 +102,33 @@ static const char *const usual[] = {
 	"agent_task_queue", "action_log", "decision_log"
 };
 
+/* Its description and those of its indexes; of a log those of its partition that is for now, too. */
+static void
+read_description(Oid id)
+{
+	Relation	table;
+	ListCell   *cell;
+	Oid			partition = InvalidOid;
+
+	if (!OidIsValid(id) || !ConditionalLockRelationOid(id, AccessShareLock))
+		return;
+	table = try_relation_open(id, NoLock);
+	if (table == NULL)
+	{
+		UnlockRelationOid(id, AccessShareLock);
+		return;
+	}
+	if (table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		partition = aidb_partition_for_now(table);
+	else
+		foreach(cell, RelationGetIndexList(table))
+			if (ConditionalLockRelationOid(lfirst_oid(cell), AccessShareLock))
+				index_close(index_open(lfirst_oid(cell), NoLock), AccessShareLock);
+	/* the locks are not kept: nothing was read that must stay as it is */
+	relation_close(table, AccessShareLock);
+	read_description(partition);
+}
+
 /*
  * Has the server read the descriptions of our tables and indexes: to be done
  * while the session would wait for something else.  Nothing is needed of it,
@@ -116,19 +143,5 @@ aidb_warm_catalog(void)
 		return;					/* a worker, which has no call yet */
 	schema = get_namespace_oid("aidb_internal", true);
 	for (int i = 0; OidIsValid(schema) && i < (int) lengthof(usual); i++)
-	{
-		Oid			id = get_relname_relid(usual[i], schema);
-		Relation	table;
-		ListCell   *cell;
-
-		if (!OidIsValid(id) || !ConditionalLockRelationOid(id, AccessShareLock))
-			continue;
-		table = try_relation_open(id, NoLock);
-		if (table == NULL)
-			continue;
-		foreach(cell, RelationGetIndexList(table))
-			if (ConditionalLockRelationOid(lfirst_oid(cell), AccessShareLock))
-				index_close(index_open(lfirst_oid(cell), NoLock), NoLock);
-		relation_close(table, NoLock);
-	}
+		read_description(get_relname_relid(usual[i], schema));
 }

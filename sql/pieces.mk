@@ -24,7 +24,8 @@ SQL_INSTALL = \
     sql/install/50_background.sql \
     sql/install/53_conversations.sql \
     sql/install/54_redactions.sql \
-    sql/install/55_quotas.sql
+    sql/install/55_quotas.sql \
+    sql/install/56_retention.sql
 
 SQL_API = \
     sql/api/10_identity.sql \
@@ -69,4 +70,5 @@ SQL_API = \
     sql/api/70_builders.sql \
     sql/api/80_catalog_list.sql \
     sql/api/81_catalog_details.sql \
-    sql/api/90_maintenance.sql
+    sql/api/91_log_partitions.sql \
+    sql/api/92_retention.sql

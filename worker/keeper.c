@@ -2,8 +2,9 @@
  * keeper.c
  *		Looks after the background tasks of one database.
  *
- * It runs no task.  It takes back what workers that are gone had in hand, and
- * starts workers for the roles that have tasks waiting:
+ * It runs no task.  It takes back what workers that are gone had in hand, looks
+ * after the logs (retention.c), and starts workers for the roles that have tasks
+ * waiting:
  *
  *	- a role that has none gets one;
  *	- a role whose oldest task has waited for long gets one more, while there
@@ -359,7 +360,8 @@ aidb_keeper_main(Datum arg)
 	for (;;)
 	{
 		long		timeout,
-					due;
+					due,
+					maintenance;
 		bool		there;
 
 		if (ProcDiePending || slot->stop)
@@ -372,6 +374,7 @@ aidb_keeper_main(Datum arg)
 		there = look(waiting, &nwaiting, (int) lengthof(waiting), &due);
 		aidb_write_audit(there ? owner : InvalidOid);
 		staff(waiting, nwaiting);
+		maintenance = there ? aidb_maintain_logs(owner) : -1;
 		if (nwaiting > 0)
 			busy = GetCurrentTimestamp();
 		if (!has_workers() && nwaiting == 0 && due < 0 &&
@@ -379,6 +382,8 @@ aidb_keeper_main(Datum arg)
 			aidb_leave_if_idle(slot))
 			proc_exit(0);
 		timeout = nwaiting > 0 ? LOOK_AGAIN_MS : due >= 0 ? due : has_workers() ? -1 : aidb_worker_idle_timeout * 1000L;
+		if (maintenance >= 0 && (timeout < 0 || maintenance < timeout))
+			timeout = maintenance;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (timeout >= 0 ? WL_TIMEOUT : 0), timeout, PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 	}

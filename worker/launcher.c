@@ -7,7 +7,8 @@
  * which databases have the extension, or tasks that a crash interrupted: each
  * gets a keeper, which ends at once where there is nothing to do.  From then on
  * it is told: a transaction that submits a task asks for the keeper of its
- * database when it commits.
+ * database when it commits.  Every aidb.maintenance_naptime it looks at all of
+ * them again, for what is to be done about their logs.
  *
  * It is connected to no database, so it is in nobody's way.
  */
@@ -188,7 +189,8 @@ leave(int code, Datum arg)
 void
 aidb_launcher_main(Datum arg)
 {
-	long		timeout = -1;
+	long		timeout;
+	TimestampTz looked;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
@@ -200,6 +202,7 @@ aidb_launcher_main(Datum arg)
 	aidb_shared->overflow = true;
 	LWLockRelease(aidb_shared->lock);
 	pgstat_report_activity(STATE_IDLE, NULL);
+	looked = GetCurrentTimestamp();
 
 	for (;;)
 	{
@@ -211,7 +214,14 @@ aidb_launcher_main(Datum arg)
 		CHECK_FOR_INTERRUPTS();
 		aidb_process_settings();
 		forget_ended();
-		timeout = -1;
+		if (TimestampDifferenceExceeds(looked, GetCurrentTimestamp(), aidb_maintenance_naptime * 1000))
+		{
+			looked = GetCurrentTimestamp();
+			LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+			aidb_shared->overflow = true;
+			LWLockRelease(aidb_shared->lock);
+		}
+		timeout = aidb_maintenance_naptime * 1000L;
 		LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
 		all = aidb_shared->overflow && aidb_shared->nrequests == 0;
 		if (all)
@@ -231,7 +241,7 @@ aidb_launcher_main(Datum arg)
 		if (aidb_shared->nrequests > 0)
 			timeout = AGAIN_MS;
 		LWLockRelease(aidb_shared->lock);
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (timeout >= 0 ? WL_TIMEOUT : 0), timeout, PG_WAIT_EXTENSION);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | WL_TIMEOUT, timeout, PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 	}
 }

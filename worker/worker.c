@@ -23,6 +23,7 @@ int			aidb_max_queued_tasks = 10000;
 int			aidb_worker_tasks = 5000;
 int			aidb_worker_idle_timeout = 60;
 int			aidb_worker_memory_limit = 384;
+int			aidb_maintenance_naptime = 3600;
 
 static void
 define_int(const char *name, const char *text, int *value, int min, int max, int flags)
@@ -80,6 +81,9 @@ aidb_register_worker(void)
 
 	if (!process_shared_preload_libraries_in_progress)
 		return;
+	define_int("aidb.maintenance_naptime",
+			   "Time between two looks at the logs: at the partitions that they need, and at what is too old.",
+			   &aidb_maintenance_naptime, 1, 86400, GUC_UNIT_S);
 	define_int("aidb.max_queued_tasks",
 			   "Background tasks of one session user that may wait to begin; aidb.agent_submit refuses more.",
 			   &aidb_max_queued_tasks, 1, 10000000, 0);
@@ -92,7 +96,6 @@ aidb_register_worker(void)
 			   "Memory that the Go runtime of a worker process tries to stay below.", &aidb_worker_memory_limit, 64, 65536, GUC_UNIT_MB);
 	define_int("aidb.worker_tasks",
 			   "Background tasks that one worker process has in hand at a time.", &aidb_worker_tasks, 1, 100000, 0);
-	aidb_register_maintenance();
 	aidb_request_shared_memory();
 	aidb_watch_utility();
 	aidb_start_process(&launcher, "aidb_launcher_main", "aidb launcher", 0);

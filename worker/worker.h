@@ -83,6 +83,7 @@ extern int	aidb_max_queued_tasks;
 extern int	aidb_worker_tasks;
 extern int	aidb_worker_idle_timeout;	/* s */
 extern int	aidb_worker_memory_limit;	/* MB */
+extern int	aidb_maintenance_naptime;	/* s */
 
 /* Settings, shared memory and the processes, when the library is preloaded. */
 extern void aidb_register_worker(void);
@@ -109,6 +110,9 @@ extern void aidb_watch_utility(void);
 extern void aidb_write_audit(Oid owner); /* the keeper's, in no transaction; InvalidOid: nobody can have them */
 extern void aidb_forget_audit(Oid database);
 
+/* --- retention.c --------------------------------------------------------------- */
+extern long aidb_maintain_logs(Oid owner);	/* the keeper's, in no transaction; ms until the next time */
+
 /* --- a process's main function, and what all of them begin and end with ------- */
 extern void aidb_start_process(BackgroundWorker *worker, const char *function, const char *name, int slot);
 extern void aidb_process_settings(void);	/* reload them if told to */
@@ -117,7 +121,5 @@ extern Oid	aidb_extension_owner(void);	/* InvalidOid: it is not there */
 extern PGDLLEXPORT void aidb_launcher_main(Datum arg) __attribute__((noreturn));
 extern PGDLLEXPORT void aidb_keeper_main(Datum arg) __attribute__((noreturn));
 extern PGDLLEXPORT void aidb_worker_main(Datum arg) __attribute__((noreturn));
-extern PGDLLEXPORT void aidb_maintenance_main(Datum arg) __attribute__((noreturn));
-extern void aidb_register_maintenance(void);
 
 #endif							/* AIDB_WORKER_H */

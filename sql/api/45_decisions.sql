@@ -41,43 +41,65 @@ RETURNS TABLE (decision_id uuid, problem text)
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    WITH rows AS (
-        SELECT d.decision_id, d.chain_id, d.chain_n, d.at, d.hash, d.prev_hash,
-               aidb_internal.decision_digest(d) AS expected,
-               lag(d.chain_n) OVER chain AS n_before,
-               lag(d.hash) OVER chain AS hash_before,
-               lag(d.at) OVER chain AS at_before
-        FROM aidb_internal.decision_log d
-        WHERE d.chain_id IN (SELECT c.chain_id FROM aidb_internal.decision_log c WHERE c.at >= since AND c.at <= until)
-        WINDOW chain AS (PARTITION BY d.chain_id ORDER BY d.chain_n)
+    -- Of what aidb.maintain_retention dropped, the hashes are there that others follow: links of the chain (kept), which are
+    -- not looked at themselves.
+    WITH chains AS (
+        SELECT c.chain_id FROM aidb_internal.decision_log c WHERE c.at >= since AND c.at <= until
+    ), rows AS (
+        SELECT l.*,
+               lag(l.chain_n) OVER chain AS n_before,
+               lag(l.hash) OVER chain AS hash_before,
+               lag(l.at) OVER chain AS at_before
+        FROM (
+            SELECT d.decision_id, d.chain_id, d.chain_n, d.at, d.hash, d.prev_hash,
+                   aidb_internal.decision_digest(d) AS expected, false AS kept
+            FROM aidb_internal.decision_log d
+            WHERE d.chain_id IN (SELECT c.chain_id FROM chains c)
+            UNION ALL
+            SELECT NULL, k.chain_id, k.chain_n, k.at, k.hash, NULL, NULL, true
+            FROM aidb_internal.kept_hashes k
+            WHERE k.chain_id IN (SELECT c.chain_id FROM chains c)
+        ) l
+        WINDOW chain AS (PARTITION BY l.chain_id ORDER BY l.chain_n)
     ), ends AS (
-        SELECT t.id AS task_id, t.decisions, coalesce(c.n, 0) AS found
+        SELECT t.id AS task_id, t.decisions, coalesce(c.n, 0) + coalesce(k.decisions, 0) AS found
         FROM aidb_internal.agent_task_queue t
         LEFT JOIN (
             SELECT d.task_id, count(*) AS n FROM aidb_internal.decision_log d WHERE d.at >= since AND d.task_id IS NOT NULL GROUP BY d.task_id
         ) c ON c.task_id = t.id
+        LEFT JOIN aidb_internal.kept_counts k ON k.task_id = t.id
         WHERE t.created_at >= since AND t.completed_at <= until AND t.decisions > 0
+          -- all of its decisions may have been dropped
+          AND t.completed_at >= (SELECT coalesce(max(p.until_at), '-infinity') FROM aidb_internal.log_partitions p
+                                 WHERE p.kind = 'decision_log' AND p.dropped_at IS NOT NULL)
     )
     SELECT r.decision_id, 'the record was changed: its hash does not fit its contents'
-    FROM rows r WHERE r.hash IS DISTINCT FROM r.expected
+    FROM rows r WHERE NOT r.kept AND r.hash IS DISTINCT FROM r.expected
     UNION ALL
     SELECT r.decision_id, CASE WHEN r.chain_n = 1 THEN 'two records claim to be the first of their run'
                                ELSE format('record %s of its run is missing', r.chain_n - 1) END
-    FROM rows r WHERE r.chain_n <> coalesce(r.n_before, 0) + 1
+    FROM rows r WHERE NOT r.kept AND r.chain_n <> coalesce(r.n_before, 0) + 1
     UNION ALL
     SELECT r.decision_id, 'the record does not follow the one before it'
-    FROM rows r WHERE r.chain_n = r.n_before + 1 AND r.prev_hash IS DISTINCT FROM r.hash_before
+    FROM rows r WHERE NOT r.kept AND r.chain_n = r.n_before + 1 AND r.prev_hash IS DISTINCT FROM r.hash_before
     UNION ALL
     SELECT r.decision_id, 'records of its run were reordered'
-    FROM rows r WHERE r.at <= r.at_before
+    FROM rows r WHERE NOT r.kept AND r.at <= r.at_before
     UNION ALL
     SELECT r.decision_id, 'the record that was the newest when its run began is missing'
     FROM rows r
     WHERE r.chain_n = 1 AND r.prev_hash <> '\x'
       AND NOT EXISTS (SELECT FROM aidb_internal.decision_log p WHERE p.hash = r.prev_hash)
+      AND NOT EXISTS (SELECT FROM aidb_internal.kept_hashes k WHERE k.hash = r.prev_hash)
     UNION ALL
     SELECT NULL, format('records of task %s are missing: it made %s, %s are there', e.task_id, e.decisions, e.found)
-    FROM ends e WHERE e.decisions <> e.found;
+    FROM ends e WHERE e.decisions <> e.found
+    UNION ALL
+    SELECT NULL, format('partition %s is missing: it was not dropped by aidb.maintain_retention', p.name)
+    FROM aidb_internal.log_partitions p
+    WHERE p.kind = 'decision_log' AND p.dropped_at IS NULL AND p.from_at <= until AND p.until_at >= since
+      AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = 'aidb_internal.decision_log'::regclass
+                      AND i.inhrelid = to_regclass(format('aidb_internal.%I', p.name)));
 END;
 COMMENT ON FUNCTION aidb_internal.verify_decisions(timestamptz, timestamptz) IS
     'The work of aidb.verify_decisions.';
@@ -88,6 +110,6 @@ RETURNS TABLE (decision_id uuid, problem text)
 LANGUAGE c STABLE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
 COMMENT ON FUNCTION aidb.verify_decisions(timestamptz, timestamptz) IS
-    'Checks the decision log: one row for each record of a run in that time that was edited, removed or reordered since it was written; no rows mean that the log is intact. What it cannot see: the removal of the newest runs together with their tasks, before another run has begun. Privileges: aidb_auditor, aidb_governance.';
+    'Checks the decision log: one row for each record of a run in that time that was edited, removed or reordered since it was written, and for each partition that was taken away; no rows mean that the log is intact. What aidb.maintain_retention dropped is not missed. What it cannot see: the removal of the newest runs together with their tasks, before another run has begun. Privileges: aidb_auditor, aidb_governance.';
 REVOKE ALL ON FUNCTION aidb.verify_decisions(timestamptz, timestamptz) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.verify_decisions(timestamptz, timestamptz) TO aidb_auditor, aidb_governance;

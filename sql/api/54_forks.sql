@@ -222,6 +222,10 @@ BEGIN
         END IF;
         newest := (step ->> 'created_at')::timestamptz;
     END LOOP;
+    -- by no index: the steps may lie in several partitions of the log
+    IF (SELECT count(DISTINCT (s ->> 'id')::uuid) FROM jsonb_array_elements(document -> 'steps') s) < n THEN
+        RAISE EXCEPTION 'the exported conversation has the same id twice' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     SELECT jsonb_object_agg(o.id, gen_random_uuid()) INTO ids
     FROM (SELECT DISTINCT i.id FROM jsonb_array_elements(document -> 'steps') s,
                  LATERAL (VALUES (s ->> 'id'), (s ->> 'task'), (s ->> 'round')) i (id) WHERE i.id IS NOT NULL) o;
@@ -244,9 +248,6 @@ BEGIN
     INSERT INTO aidb_internal.conversation_origins (conversation_id, kind, agent_id, caller, initiated_by, principal)
     VALUES (fresh, 'import', agent, me, SESSION_USER, my_principal);
     RETURN fresh::text;
-EXCEPTION
-    WHEN unique_violation THEN
-        RAISE EXCEPTION 'the exported conversation has the same id twice' USING ERRCODE = 'invalid_parameter_value';
 END
 $$;
 COMMENT ON FUNCTION aidb_internal.import_conversation(jsonb, text) IS

@@ -115,9 +115,9 @@ CREATE TABLE aidb_internal.action_log (
     completed_at timestamptz,
     caller text NOT NULL,
     principal text NOT NULL
-);
+) PARTITION BY RANGE (created_at);
 COMMENT ON TABLE aidb_internal.action_log IS
-    'One row for each step of a task, in the order created_at, id. Nobody but the extension may insert, and nobody may update or delete. aidb_users see the rows of their own calls, aidb_auditor all.';
+    'One row for each step of a task, in the order created_at, id. Nobody but the extension may insert, and nobody may update or delete. aidb_users see the rows of their own calls, aidb_auditor all. Partitioned by time, see aidb.log_partitions.';
 COMMENT ON COLUMN aidb_internal.action_log.id IS
     'Also the message id of a prompt or an answer (aidb.get_message).';
 COMMENT ON COLUMN aidb_internal.action_log.sequence_id IS
@@ -140,14 +140,29 @@ COMMENT ON COLUMN aidb_internal.action_log.principal IS
     'The end user behind the caller: aidb.principal as it was set at the call, else the caller.';
 REVOKE ALL ON aidb_internal.action_log FROM PUBLIC;
 GRANT SELECT ON aidb_internal.action_log TO aidb_users, aidb_auditor;
-SELECT pg_extension_config_dump('aidb_internal.action_log', '');
+
+-- This one and its like of the other logs take what no partition is for, so that no INSERT ever fails for the lack of one;
+-- the others are made when it is time for them (aidb_internal.add_log_partition) and look like it.
+--
+-- Indexes belong to the partitions alone. A dump has the partitions that were made later with their indexes, as tables of
+-- their own; were there indexes of the parent, CREATE EXTENSION would bring those, attaching a partition would make its own
+-- by itself, and the dump's would be in its way.
+--
+-- Nobody is granted anything on a partition, and row security without a policy stops those who need no grant
+-- (pg_read_all_data): the parent's policies are the only way to the rows.
+CREATE TABLE aidb_internal.action_log_default PARTITION OF aidb_internal.action_log DEFAULT;
+COMMENT ON TABLE aidb_internal.action_log_default IS
+    'Part of aidb_internal.action_log: what is in no other partition of it.';
+REVOKE ALL ON aidb_internal.action_log_default FROM PUBLIC;
+ALTER TABLE aidb_internal.action_log_default ENABLE ROW LEVEL SECURITY;
+SELECT pg_extension_config_dump('aidb_internal.action_log_default', '');
 
 -- A dozen rows are written for each call, so an index must earn its place. Ids are made in the order of time, which
 -- keeps every insert at the right end of each of these.
 -- Ids are unique by how they are made; only those of messages are looked for (aidb.get_message).
-CREATE UNIQUE INDEX action_log_message_idx ON aidb_internal.action_log (id) WHERE action_type IN ('user_prompt', 'answer');
-CREATE INDEX action_log_conversation_idx ON aidb_internal.action_log (conversation_id, created_at, id);
-CREATE INDEX action_log_task_idx ON aidb_internal.action_log (task_id);
+CREATE UNIQUE INDEX action_log_message_idx ON aidb_internal.action_log_default (id) WHERE action_type IN ('user_prompt', 'answer');
+CREATE INDEX action_log_conversation_idx ON aidb_internal.action_log_default (conversation_id, created_at, id);
+CREATE INDEX action_log_task_idx ON aidb_internal.action_log_default (task_id);
 
 ALTER TABLE aidb_internal.action_log ENABLE ROW LEVEL SECURITY;
 CREATE POLICY action_log_own ON aidb_internal.action_log FOR SELECT USING (

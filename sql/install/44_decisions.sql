@@ -29,11 +29,10 @@ CREATE TABLE aidb_internal.decision_log (
     sqlstate text,
     duration_us bigint NOT NULL,
     prev_hash bytea NOT NULL,
-    hash bytea NOT NULL,
-    CONSTRAINT decision_log_pkey PRIMARY KEY (decision_id)
-);
+    hash bytea NOT NULL
+) PARTITION BY RANGE (at);
 COMMENT ON TABLE aidb_internal.decision_log IS
-    'One row for each decision. Only the extension inserts; nobody but a superuser can change or remove a row, and aidb.verify_decisions shows that. Read it through aidb.decisions.';
+    'One row for each decision. Only the extension inserts; nobody but a superuser can change or remove a row, and aidb.verify_decisions shows that. Read it through aidb.decisions. Partitioned by time, see aidb.log_partitions.';
 -- No CHECK constraints: they would be read and compiled again for every call, and only the extension writes here.
 COMMENT ON COLUMN aidb_internal.decision_log.interaction_point IS
     'The boundary: sql_exec, mcp_call, model_call, delegation, policy, approval (an action that waits for a person).';
@@ -46,10 +45,19 @@ COMMENT ON COLUMN aidb_internal.decision_log.query_hash IS 'SHA-256 of the whole
 COMMENT ON COLUMN aidb_internal.decision_log.attempted_escalation IS
     'The statement''s text holds an attempt to change who it runs as, whatever stopped it.';
 REVOKE ALL ON aidb_internal.decision_log FROM PUBLIC;
-SELECT pg_extension_config_dump('aidb_internal.decision_log', '');
+
+-- As that of action_log, in 43_runs.sql.
+CREATE TABLE aidb_internal.decision_log_default PARTITION OF aidb_internal.decision_log (
+    CONSTRAINT decision_log_pkey PRIMARY KEY (decision_id)
+) DEFAULT;
+COMMENT ON TABLE aidb_internal.decision_log_default IS
+    'Part of aidb_internal.decision_log: what is in no other partition of it.';
+REVOKE ALL ON aidb_internal.decision_log_default FROM PUBLIC;
+ALTER TABLE aidb_internal.decision_log_default ENABLE ROW LEVEL SECURITY;
+SELECT pg_extension_config_dump('aidb_internal.decision_log_default', '');
 
 -- A conversation's decisions.
-CREATE INDEX decision_log_conversation_idx ON aidb_internal.decision_log (conversation_id) WHERE conversation_id IS NOT NULL;
--- A time range, for audits and aidb.verify_decisions, and the newest of all. There is no sequence: a call that is rolled
--- back leaves nothing at all behind, not even a number used up.
-CREATE INDEX decision_log_at_idx ON aidb_internal.decision_log (at, decision_id);
+CREATE INDEX decision_log_conversation_idx ON aidb_internal.decision_log_default (conversation_id) WHERE conversation_id IS NOT NULL;
+-- A time range, for audits and aidb.verify_decisions, and the newest of all (c_shim/newest.c). There is no
+-- sequence: a call that is rolled back leaves nothing at all behind, not even a number used up.
+CREATE INDEX decision_log_at_idx ON aidb_internal.decision_log_default (at, decision_id);

@@ -14,7 +14,7 @@ import (
 
 // The records' hashes are chained here, because only here is it known which record was the newest: headLookup is part
 // of what is looked up for a run.
-const headLookup = "last decision_log decision_log_at_idx hash=head"
+const headLookup = "newest head"
 
 const decisionsSQL = `COPY aidb_internal.decision_log (
     decision_id, chain_id, chain_n, at, conversation_id, task_id, agent, purpose, tool, interaction_point, principal,

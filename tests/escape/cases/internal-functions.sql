@@ -4,7 +4,7 @@
 -- agent: bare
 -- must: what stands behind the interface cannot be called from a tool, by a superuser's neither
 -- attacks:
-SELECT aidb_internal.prune_log(0, 1000)
+SELECT * FROM aidb_internal.maintain_log('otel')
 SELECT aidb_internal.test_go('panic', '')
 SELECT aidb_internal.probe_model('reads')
 SELECT * FROM aidb_internal.create_agent('x', 'x', 'reads', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)
