@@ -60,4 +60,10 @@ func TestImage_AnswersThroughAnAgent(t *testing.T) {
 	require.Equal(t, "There are 900 orders.", *message)
 	require.NoError(t, ann.QueryRow(ctx, `SELECT response_payload->>'contents' FROM aidb_internal.action_log WHERE action_type = 'tool_response'`).Scan(&result))
 	require.JSONEq(t, `[{"orders": 900}]`, *result)
+
+	var task string
+	require.NoError(t, ann.QueryRow(ctx, `SELECT task_id FROM aidb.agent_submit('counter', 'How many orders?')`).Scan(&task))
+	require.NoError(t, ann.QueryRow(ctx, `SELECT message, error FROM aidb.wait_task($1, '1 min')`, task).Scan(&message, &problem))
+	require.Nil(t, problem)
+	require.Equal(t, "There are 900 orders.", *message, "in the background, too: the image preloads the library")
 }
