@@ -16,9 +16,9 @@
  *
  * States: looking (one short transaction) -> waiting, for a wake-up, for the
  * end of a worker, while tasks wait for a second at most, and until the first
- * of those that wait for a person has waited long enough -> looking; it ends
- * when nothing has happened for aidb.worker_idle_timeout and no task waits for
- * a person, or the extension is gone.
+ * of those that sleep or wait for a person has waited long enough -> looking; it
+ * ends when nothing has happened for aidb.worker_idle_timeout and no task sleeps
+ * or waits for a person, or the extension is gone.
  */
 #include "worker.h"
 
@@ -129,7 +129,7 @@ numbers_alive(void)
 
 /*
  * One look; false when the extension is not there.  *due: in how many ms it has
- * to look for tasks that wait for a person, -1 when there are none.
+ * to look for tasks that sleep or wait for a person, -1 when there are none.
  */
 static bool
 look(Waiting *waiting, int *nwaiting, int most, long *due)
@@ -167,7 +167,8 @@ look(Waiting *waiting, int *nwaiting, int most, long *due)
 			if (isnull)
 			{
 				ms = DatumGetInt64(SPI_getbinval(row, desc, 3, &isnull));
-				*due = (long) Max(Min(ms, LONGEST_MS), LOOK_AGAIN_MS);
+				/* what is overdue and still there is in somebody's hands */
+				*due = ms > 0 ? (long) Min(ms + 1, LONGEST_MS) : LOOK_AGAIN_MS;
 				continue;
 			}
 			if (*nwaiting == most)
@@ -381,7 +382,9 @@ aidb_keeper_main(Datum arg)
 			(!there || TimestampDifferenceExceeds(busy, GetCurrentTimestamp(), aidb_worker_idle_timeout * 1000)) &&
 			aidb_leave_if_idle(slot))
 			proc_exit(0);
-		timeout = nwaiting > 0 ? LOOK_AGAIN_MS : due >= 0 ? due : has_workers() ? -1 : aidb_worker_idle_timeout * 1000L;
+		timeout = due >= 0 ? due : nwaiting > 0 ? LOOK_AGAIN_MS : has_workers() ? -1 : aidb_worker_idle_timeout * 1000L;
+		if (nwaiting > 0)
+			timeout = Min(timeout, LOOK_AGAIN_MS);
 		if (maintenance >= 0 && (timeout < 0 || maintenance < timeout))
 			timeout = maintenance;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (timeout >= 0 ? WL_TIMEOUT : 0), timeout, PG_WAIT_EXTENSION);

@@ -218,6 +218,14 @@ BEGIN
           WHERE r.rolname = t.initiated_by AND r.rolcanlogin
             AND (r.rolsuper OR has_database_privilege(r.oid, current_database(), 'CONNECT')));
     PERFORM aidb_internal.resume_overdue_tasks();
+    -- those that have slept long enough
+    UPDATE aidb_internal.agent_task_queue t
+    SET status = 'PENDING', phase = 'queue', phase_at = clock_timestamp(), awaits_until = NULL
+    FROM (SELECT s.id FROM aidb_internal.agent_task_queue s
+          WHERE s.status = 'IN_PROGRESS' AND s.worker IS NULL AND NOT s.blocking AND s.parent_task_id IS NULL
+            AND s.awaits_until <= clock_timestamp()
+          FOR UPDATE SKIP LOCKED) due
+    WHERE t.id = due.id;
     RETURN QUERY
         SELECT r.oid, count(*), (extract(epoch FROM clock_timestamp() - min(t.phase_at)) * 1000)::bigint
         FROM aidb_internal.agent_task_queue t
@@ -228,18 +236,20 @@ BEGIN
     RETURN QUERY
         SELECT NULL::oid, count(*), (extract(epoch FROM min(t.awaits_until) - clock_timestamp()) * 1000)::bigint
         FROM aidb_internal.agent_task_queue t
-        WHERE t.status = 'AWAIT_APPROVAL' AND NOT t.blocking AND t.parent_task_id IS NULL
+        WHERE ((t.status = 'IN_PROGRESS' AND t.worker IS NULL) OR t.status = 'AWAIT_APPROVAL') AND NOT t.blocking
+          AND t.parent_task_id IS NULL AND t.awaits_until IS NOT NULL
         HAVING count(*) > 0;
 END
 $$;
 COMMENT ON FUNCTION aidb_internal.look_after_tasks(bigint[]) IS
-    'Recovers the tasks of workers that are not alive, and returns the session users that have tasks waiting. A last row without a role says in how many milliseconds the first task has waited for a person as long as it may.';
+    'Recovers the tasks of workers that are not alive, and returns the session users that have tasks waiting. A last row without a role says in how many milliseconds the first task has slept long enough, or waited for a person as long as it may.';
 REVOKE ALL ON FUNCTION aidb_internal.look_after_tasks(bigint[]) FROM PUBLIC;
 
 -- The last step of a worker for now: in the transaction that wrote the action. task_id is the task that proposed it, top
 -- or a delegate's within it.
 CREATE OR REPLACE FUNCTION aidb_internal.park_task(
-    top uuid, worker bigint, task_id uuid, rounds integer, input_tokens bigint, output_tokens bigint, role text
+    top uuid, worker bigint, task_id uuid, rounds integer, input_tokens bigint, output_tokens bigint, role text,
+    until timestamptz, time_out timestamptz
 )
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -248,10 +258,13 @@ AS $$
 DECLARE
     who text;
 BEGIN
-    PERFORM aidb_internal.step_task(top, worker, task_id, 'awaiting_confirmation', rounds, input_tokens, output_tokens, role);
+    PERFORM aidb_internal.step_task(top, worker, task_id, CASE WHEN until IS NULL THEN 'awaiting_confirmation' ELSE 'sleep' END,
+                                    rounds, input_tokens, output_tokens, role);
+    -- what the time budget was extended by is not in the log
+    UPDATE aidb_internal.agent_task_queue t SET timeout_at = time_out WHERE t.id = task_id;
     UPDATE aidb_internal.agent_task_queue t
-    SET status = 'AWAIT_APPROVAL', worker = NULL,
-        awaits_until = coalesce((SELECT min(a.expires_at) FROM aidb_internal.actions a WHERE a.task_id = park_task.task_id AND a.status = 'pending'),
+    SET status = CASE WHEN until IS NULL THEN 'AWAIT_APPROVAL'::aidb.task_status ELSE 'IN_PROGRESS' END, worker = NULL,
+        awaits_until = coalesce(until, (SELECT min(a.expires_at) FROM aidb_internal.actions a WHERE a.task_id = park_task.task_id AND a.status = 'pending'),
                                 clock_timestamp())
     WHERE t.id = top
     RETURNING t.initiated_by INTO who;
@@ -259,9 +272,9 @@ BEGIN
     PERFORM aidb_internal.wake_workers(who, NULL);
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.park_task(uuid, bigint, uuid, integer, bigint, bigint, text) IS
-    'Puts a task aside that a worker has in hand, until a person has answered or their time is over; raises when the worker has lost it.';
-REVOKE ALL ON FUNCTION aidb_internal.park_task(uuid, bigint, uuid, integer, bigint, bigint, text) FROM PUBLIC;
+COMMENT ON FUNCTION aidb_internal.park_task(uuid, bigint, uuid, integer, bigint, bigint, text, timestamptz, timestamptz) IS
+    'Puts a task aside that a worker has in hand, until a time (it sleeps), or until a person has answered or their time is over; raises when the worker has lost it.';
+REVOKE ALL ON FUNCTION aidb_internal.park_task(uuid, bigint, uuid, integer, bigint, bigint, text, timestamptz, timestamptz) FROM PUBLIC;
 
 -- For whoever decides what a task awaits: it goes on when their transaction commits. A delegate proposes in the name of
 -- the task that was submitted.

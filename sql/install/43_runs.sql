@@ -76,7 +76,7 @@ COMMENT ON COLUMN aidb_internal.agent_task_queue.worker IS
 COMMENT ON COLUMN aidb_internal.agent_task_queue.attempts IS
     'How often a background task was interrupted, by the end of its worker or an error of the server, since its last step.';
 COMMENT ON COLUMN aidb_internal.agent_task_queue.awaits_until IS
-    'When a background task that waits for a person goes on without their answer.';
+    'When a background task that sleeps goes on, or one that waits for a person, without their answer.';
 REVOKE ALL ON aidb_internal.agent_task_queue FROM PUBLIC;
 GRANT SELECT ON aidb_internal.agent_task_queue TO aidb_users, aidb_auditor;
 SELECT pg_extension_config_dump('aidb_internal.agent_task_queue', '');

@@ -7,6 +7,7 @@
 --     a worker       ->  IN_PROGRESS      worker is that worker's number
 --     the keeper     ->  RECOVERY         its worker is gone; the next one goes on from the last step that was committed
 --     a worker       ->  AWAIT_APPROVAL   no worker has it, and nobody else anything of it
+--     a worker       ->  IN_PROGRESS      with phase sleep: no worker has it; the keeper makes it PENDING when the time is over
 --     confirm_action, reject_action, and the keeper when the time is over
 --                    ->  PENDING          again: the next worker goes on from the last step
 --     a worker       ->  SUCCESS, ERROR, TIMEOUT, DENIED
@@ -44,8 +45,8 @@ SELECT pg_extension_config_dump('aidb_internal.task_cancels', '');
 -- What a worker may take next, oldest first for each of those who share a session user.
 CREATE INDEX agent_task_queue_claimable_idx ON aidb_internal.agent_task_queue (initiated_by, caller, principal, created_at, id)
     WHERE worker IS NULL AND NOT blocking AND parent_task_id IS NULL AND status IN ('PENDING', 'RECOVERY');
--- What waits for a person, for the keeper, which looks when the first of them has waited long enough.
+-- What waits for a person or sleeps, for the keeper, which looks when the first of them has waited long enough.
 CREATE INDEX agent_task_queue_awaiting_idx ON aidb_internal.agent_task_queue (awaits_until)
-    WHERE status = 'AWAIT_APPROVAL' AND NOT blocking AND parent_task_id IS NULL;
+    WHERE awaits_until IS NOT NULL AND NOT blocking AND parent_task_id IS NULL;
 -- What workers have in hand: for a cancel, and when a worker is gone.
 CREATE INDEX agent_task_queue_worker_idx ON aidb_internal.agent_task_queue (worker) WHERE worker IS NOT NULL;

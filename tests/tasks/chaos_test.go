@@ -26,9 +26,13 @@ const effects = 3
 func writer(r fakemodel.Request) fakemodel.Reply {
 	done := 0
 	for _, m := range r.Messages {
-		if m.Role == "tool" {
+		if m.Role == "tool" && !strings.Contains(m.Content, "slept") {
 			done++
 		}
+	}
+	rested := strings.Contains(r.Messages[len(r.Messages)-1].Content, "slept")
+	if !rested && rand.IntN(10) == 0 {
+		return fakemodel.Call("sleep", map[string]any{"seconds": 0.1 + rand.Float64()})
 	}
 	reply := fakemodel.Say("written")
 	switch {

@@ -88,7 +88,7 @@ func TestDump_CarriesTasksAndAllElse(t *testing.T) {
 	servertest.Exec(t, admin, "ALTER SYSTEM SET aidb.max_workers = 0")
 	servertest.Exec(t, admin, "SELECT pg_reload_conf()")
 	servertest.Exec(t, admin, "CREATE DATABASE restored")
-	run("pg_restore", "-d", "restored", "--exit-on-error", "-j", "2", file)
+	run("pg_restore", "-d", "restored", "--exit-on-error", file)
 	restored := in("restored", "postgres")
 	for _, r := range relations {
 		name := r["name"].(string)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -130,4 +131,54 @@ func TestReload_NoWorkersLetsTasksWait(t *testing.T) {
 	servertest.Exec(t, admin, "ALTER SYSTEM SET aidb.max_workers = 1")
 	servertest.Exec(t, admin, "SELECT pg_reload_conf()")
 	require.Equal(t, "done", wait(t, ann, k).Message)
+}
+
+// A task that sleeps is a row with a time: no worker has it, and when nobody has anything to do there is none.
+func TestSleep_HoldsNothing(t *testing.T) {
+	s := servertest.Start(t, conf("aidb.worker_idle_timeout = 1"))
+	admin, ann := s.Admin(t), s.Conn(t, "ann")
+	s.Model.Answer("sleeper", func(r fakemodel.Request) fakemodel.Reply {
+		if r.Messages[len(r.Messages)-1].Role == "tool" {
+			return fakemodel.Say("awake")
+		}
+		return fakemodel.Call("sleep", map[string]any{"seconds": 250})
+	})
+	s.Agent(t, ann, "sleeper", nil)
+	s.RegisterModel(t, ann, "boss", s.Model.URL())
+	s.Model.Script("boss", fakemodel.Call("sleeper", map[string]any{"prompt": "sleep"}), fakemodel.Say("woke it"))
+	servertest.Exec(t, ann, "SELECT * FROM aidb.create_agent('boss', 'x', 'boss', delegates => '{sleeper}')")
+	servertest.Exec(t, ann, "SELECT aidb.agent_submit('sleeper', 'sleep ' || i) FROM generate_series(1, 20) i")
+	above := submit(t, ann, "boss", "go")
+	until(t, ann, "SELECT count(*) FILTER (WHERE phase = 'sleep' AND status = 'IN_PROGRESS' AND pid IS NULL) >= 21 AND count(*) FILTER (WHERE phase <> 'sleep') = 0 FROM aidb.running_tasks")
+	until(t, admin, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'aidb worker'")
+	require.Equal(t, "true", servertest.Value(t, ann, "SELECT aidb.cancel_task((SELECT min(task_id::text) FROM aidb.running_tasks WHERE agent = 'sleeper' AND phase = 'sleep')::uuid)"))
+	require.Equal(t, "1", servertest.Value(t, ann, "SELECT count(*) FROM aidb.agent_tasks WHERE status = 'CANCELED'"))
+	// as if their time had come: a call that was logged so long ago is over
+	servertest.Exec(t, admin, `ALTER TABLE aidb_internal.action_log DISABLE TRIGGER USER;
+		UPDATE aidb_internal.action_log SET created_at = created_at - interval '251 s', completed_at = completed_at - interval '251 s';
+		UPDATE aidb_internal.agent_task_queue SET awaits_until = awaits_until - interval '251 s' WHERE awaits_until IS NOT NULL;
+		SELECT aidb_internal.wake_workers('ann', NULL)`)
+	until(t, ann, "SELECT count(*) = 20 FROM aidb.agent_tasks WHERE status = 'SUCCESS' AND parent_task_id IS NULL")
+	require.Equal(t, "woke it", wait(t, ann, above).Message)
+	require.Contains(t, servertest.Value(t, ann, "SELECT string_agg(DISTINCT response_payload::text, '') FROM aidb_internal.action_log WHERE action_type = 'tool_response' AND request_payload->>'tool_name' = 'sleep'"), `{\"slept\": 250}`)
+}
+
+// A crash does not make a sleep longer, and the agent's time budget ends it.
+func TestSleep_GoesOnThroughACrash(t *testing.T) {
+	s := servertest.Start(t, conf())
+	ann := s.Conn(t, "ann")
+	s.Agent(t, ann, "sleeper", nil, fakemodel.Call("sleep", map[string]any{"seconds": 6}), fakemodel.Say("awake"))
+	s.Agent(t, ann, "hasty", nil, fakemodel.Call("sleep", map[string]any{"seconds": 600}), fakemodel.Say("awake"))
+	servertest.Exec(t, ann, "SELECT * FROM aidb.update_agent('hasty', timeout => 3)")
+	k, hasty := submit(t, ann, "sleeper", "go"), submit(t, ann, "hasty", "go")
+	until(t, ann, "SELECT count(*) = 1 FROM aidb.running_tasks WHERE phase = 'sleep' AND task_id = $1::uuid", k.ID)
+	require.Equal(t, "TIMEOUT", wait(t, ann, hasty).Status)
+	require.NoError(t, s.Kill(syscall.SIGKILL))
+	require.NoError(t, s.WaitGone(patience))
+	require.NoError(t, s.Cluster.Start(t.Context()))
+	ann = s.Conn(t, "ann")
+	require.Equal(t, "awake", wait(t, ann, k).Message)
+	require.Equal(t, "1", servertest.Value(t, ann, "SELECT count(*) FROM aidb_internal.action_log WHERE conversation_id = $1::uuid AND action_type = 'tool_call'", k.Conversation))
+	t.Log("slept for", servertest.Value(t, ann, `SELECT max(created_at) FILTER (WHERE action_type = 'tool_response') - max(created_at) FILTER (WHERE action_type = 'tool_call')
+		FROM aidb_internal.action_log WHERE conversation_id = $1::uuid`, k.Conversation))
 }

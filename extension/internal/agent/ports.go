@@ -95,8 +95,10 @@ type Result struct {
 	Error    string
 	Gist     string
 	Used     Used
-	// Waits says that the call was not run: it waits for a person. A background task is put aside until they answer.
+	// Waits says that the call was not run: it waits for a person, or until a time. A background task is put aside until
+	// they answer, or until then.
 	Waits bool
+	Until time.Time
 	// Action is the action that the call was, once a person has answered. Declined says why it is nothing: "" they said yes.
 	Action   string
 	Declined string
@@ -300,6 +302,6 @@ type Outcome struct {
 	Message        *string
 	ConversationID *string
 	Error          *string
-	// Parked: none of them, the background task waits for a person and will be taken up again.
+	// Parked: none of them, the background task waits and will be taken up again.
 	Parked bool
 }

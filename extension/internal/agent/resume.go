@@ -14,6 +14,9 @@ package agent
 // then nothing of the run is left in memory. Whoever takes it up finds the call without a result, and an action of that
 // number: how the person answered is the result (see Waiter).
 //
+// A call that sleeps is such a cut, too: it began when it was logged, and is over so many seconds later, whoever has the
+// task by then.
+//
 // A delegate is a run within the run with a task of its own. Its id is made of its parent's and of the number of the
 // call, so that the one who takes the parent up again finds it, and goes on with it in the same way.
 
@@ -59,17 +62,19 @@ type Progress struct {
 }
 
 // ProgressJournal is a journal that writes each step as it is taken. It is told how the run stands before each Append.
-// Park writes that the task waits for a person; nothing more is written of the run then.
+// Park writes that the task waits, for a person or until a time, and when its time budget ends; nothing more is written of
+// the run then.
 type ProgressJournal interface {
 	Journal
 	Progress(p Progress)
-	Park(ctx context.Context) error
+	Park(ctx context.Context, until, end time.Time) error
 }
 
-// Waiter is a toolbox whose calls may wait for a person. Answered is what became of the call of that number, which the run
-// made before it was parked: nil if nobody was asked, a Result that Waits if nobody has answered.
+// Waiter is a toolbox whose calls may wait. Answered is what became of the call of that number, which the run made before
+// it was parked: nil if nobody was asked, a Result that Waits if nobody has answered, or if its time is not over. The
+// call began at a time and must be over at another, which may be zero.
 type Waiter interface {
-	Answered(ctx context.Context, n int) (*Result, error)
+	Answered(ctx context.Context, call conversation.ToolCall, n int, began, end time.Time) (*Result, error)
 }
 
 // Repeater is a toolbox that knows which calls may be made again when it is not known whether they were made. A toolbox
@@ -121,6 +126,9 @@ func (r *run) recall(ctx context.Context) error {
 	r.task.PromptID = past.Records[0].ID
 	r.task.CreatedAt = past.Begun.CreatedAt
 	r.task.TimeoutAt = r.task.CreatedAt.Add(r.limits.Timeout)
+	if past.Begun.TimeoutAt.After(r.task.TimeoutAt) { // it has been put aside before
+		r.task.TimeoutAt = past.Begun.TimeoutAt
+	}
 	r.deadline = r.task.TimeoutAt
 	return nil
 }
@@ -177,7 +185,8 @@ func (r *run) resume(ctx context.Context, first Event) (Effect, error) {
 		if done == len(records) {
 			// the time in which nobody had the task is not the agent's
 			if now := r.service.Clock.Now(); now.After(last.CompletedAt) {
-				r.deadline = r.deadline.Add(now.Sub(last.CompletedAt))
+				away := now.Sub(last.CompletedAt)
+				r.deadline = r.deadline.Add(away - min(away, slept(next)))
 				r.state.cfg.Deadline = r.deadline
 				if end := r.hard(); !end.IsZero() {
 					r.limit(ctx, end.Sub(now))
@@ -290,12 +299,12 @@ func (r *run) unknown(ctx context.Context, next Effect) (Effect, error) {
 		_, delegate = d.tools[call.Call.Name]
 	}
 	if w, ok := box.(Waiter); ok && !delegate {
-		answer, err := w.Answered(ctx, r.state.toolCalls)
+		answer, err := w.Answered(ctx, call.Call, r.state.toolCalls, r.last, r.hard())
 		switch {
 		case err != nil:
 			return nil, err
 		case answer != nil && answer.Waits:
-			return parked{}, nil
+			return parked{answer.Until}, nil
 		case answer != nil:
 			r.sent = r.service.Clock.Now()
 			return r.advance(ctx, ToolDone{At: r.sent, Result: *answer})
@@ -315,18 +324,33 @@ func (r *run) unknown(ctx context.Context, next Effect) (Effect, error) {
 	return r.advance(ctx, ToolDone{At: r.sent, Result: Result{Error: unknownCall}})
 }
 
-// parked is what to do with a run whose call waits for a person: nothing, until it is taken up again.
-type parked struct{}
+// slept is how long the call that a run was put aside for sleeps: that is the agent's own time.
+func slept(next Effect) time.Duration {
+	call, ok := next.(Run)
+	if !ok || call.Call.Name != sleepTool {
+		return 0
+	}
+	var args struct {
+		Seconds float64 `json:"seconds"`
+	}
+	if json.Unmarshal([]byte(call.Call.Arguments), &args) != nil {
+		return 0
+	}
+	return time.Duration(max(args.Seconds, 0) * float64(time.Second))
+}
+
+// parked is what to do with a run whose call waits: nothing, until it is taken up again.
+type parked struct{ until time.Time }
 
 func (parked) effect() {}
 
 // park puts the run aside. Where a delegate waits, its own step has said so for all the runs above it.
-func (r *run) park(ctx context.Context) (Outcome, error) {
+func (r *run) park(ctx context.Context, until time.Time) (Outcome, error) {
 	j, ok := r.journal.(ProgressJournal)
 	if !ok {
 		return Outcome{}, fault.New(fault.Internal, "a run that is not in the background cannot be put aside")
 	}
-	if err := j.Park(ctx); err != nil {
+	if err := j.Park(ctx, until, r.deadline); err != nil {
 		return Outcome{}, raised(ctx, err)
 	}
 	return Outcome{Parked: true}, nil

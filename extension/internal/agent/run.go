@@ -95,12 +95,12 @@ func (r *run) do(ctx context.Context) (Outcome, error) {
 		case Run:
 			event, err = r.callTool(ctx, e)
 			if done, ok := event.(ToolDone); ok && done.Result.Waits && r.service.Background != nil {
-				return r.park(ctx)
+				return r.park(ctx, done.Result.Until)
 			}
 		case Finish:
 			return r.finish(ctx, e)
 		case parked:
-			return r.park(ctx)
+			return r.park(ctx, e.until)
 		default:
 			err = fault.New(fault.Internal, "agent loop came to a stop")
 		}

@@ -22,7 +22,7 @@ type StepHost interface {
 }
 
 // TaskHolder says who writes: the worker that has the task in hand. Top is the task that was submitted, the others are
-// its delegates'. Ended is set when that one has ended; Parked when it waits for a person, and no more is written.
+// its delegates'. Ended is set when that one has ended; Parked when it waits, and no more is written.
 type TaskHolder struct {
 	Host   StepHost
 	Worker string
@@ -59,17 +59,23 @@ const endTaskSQL = `
 SELECT aidb_internal.end_task($1::uuid, $2::bigint, $3::uuid, $4::aidb.task_status, $5, $6::uuid, $7::uuid, $8::integer, $9::integer,
     $10::bigint, $11::bigint, $12::timestamptz, $13::timestamptz, $14, $15::numeric)`
 
-const parkTaskSQL = `SELECT aidb_internal.park_task($1::uuid, $2::bigint, $3::uuid, $4::integer, $5::bigint, $6::bigint, $7)`
+const parkTaskSQL = `SELECT aidb_internal.park_task($1::uuid, $2::bigint, $3::uuid, $4::integer, $5::bigint, $6::bigint, $7,
+    $8::timestamptz, $9::timestamptz)`
 
 // Park implements agent.ProgressJournal: with what was proposed, in the step that is open.
-func (j *taskJournal) Park(ctx context.Context) error {
+func (j *taskJournal) Park(ctx context.Context, until, end time.Time) error {
 	p, h := &j.progress, &j.holder
 	if *h.Parked {
 		return nil
 	}
 	*h.Parked = true
+	var wake any
+	if !until.IsZero() {
+		wake = timestamp(until)
+	}
 	return h.Host.End(ctx, append(j.written(), spi.Statement{SQL: parkTaskSQL, Args: []any{
 		h.Top.String(), h.Worker, j.task.ID.String(), p.Rounds, optionalNumber(p.Usage.Input), optionalNumber(p.Usage.Output), j.task.Role,
+		wake, timestamp(end),
 	}})...)
 }
 
@@ -131,7 +137,7 @@ func (j *taskJournal) written() []spi.Statement {
 
 const pastTaskSQL = `
 SELECT t.status, t.error, t.conversation_id, (extract(epoch FROM coalesce(t.started_at, t.created_at)) * 1000000)::bigint,
-       l.response_payload ->> 'contents'
+       coalesce((extract(epoch FROM t.timeout_at) * 1000000)::bigint, 0), l.response_payload ->> 'contents'
 FROM aidb_internal.agent_task_queue t
 LEFT JOIN aidb_internal.action_log l ON l.id = t.response_message_id AND l.action_type = 'answer'
 WHERE t.id = $1::uuid`
@@ -157,7 +163,7 @@ func (s *Store) Past(ctx context.Context, task uuid.UUID) (*agent.Past, error) {
 	p := &agent.Past{}
 	status, failure := r.text(), r.optional()
 	conversationID := r.id()
-	p.Begun = agent.Task{ID: task, ConversationID: conversationID, CreatedAt: r.micros()}
+	p.Begun = agent.Task{ID: task, ConversationID: conversationID, CreatedAt: r.micros(), TimeoutAt: r.micros()}
 	answer := r.optional()
 	if r.err != nil {
 		return nil, r.err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -45,6 +46,13 @@ func (b *box) one(ctx context.Context, t tool.Tool, arguments string) (agent.Res
 			arguments = "{}"
 		}
 		return b.propose(ctx, []planned{{Step: approval.Step{N: 1, Tool: t.Name, Args: json.RawMessage(conversation.CleanJSON(arguments))}, tool: t}})
+	}
+	if t.Name == sleepTool && b.opener.Steps != nil {
+		now := b.runner.now()
+		end, _ := ctx.Deadline()
+		if r := rest(t, arguments, now, now, end); r != nil {
+			return *r, nil
+		}
 	}
 	contents, err := b.runner.Execute(ctx, t, arguments, b.scope)
 	return agent.Result{Contents: contents}, err
@@ -198,10 +206,13 @@ func (b *box) actionID() uuid.UUID {
 }
 
 // Answered implements agent.Waiter. It opens the step in which the answer is logged, and closes it where there is none.
-func (b *box) Answered(ctx context.Context, n int) (*agent.Result, error) {
+func (b *box) Answered(ctx context.Context, call conversation.ToolCall, n int, began, end time.Time) (*agent.Result, error) {
 	b.number = n
 	if b.opener.Steps == nil {
 		return nil, nil
+	}
+	if call.Name == sleepTool {
+		return rest(b.tools[sleepTool], call.Arguments, began, b.runner.now(), end), nil
 	}
 	if err := b.opener.Steps.Begin(ctx); err != nil {
 		return nil, err

@@ -61,9 +61,6 @@ type Runner struct {
 	Decisions *decision.Trail
 }
 
-// Longest sleep that a tool call may ask for; the agent's time budget usually ends it before.
-const maxSleep = 3600
-
 // catalogRows is more than the catalog tools return: they have a limit of their own and say when it cut.
 const catalogRows = 1000
 
@@ -189,22 +186,6 @@ func timeout(ctx context.Context, limit time.Duration) time.Duration {
 		return limit
 	}
 	return left
-}
-
-// sleep needs no grant: it touches nothing.
-func (r *Runner) sleep(ctx context.Context, arg json.RawMessage) (string, error) {
-	seconds, err := strconv.ParseFloat(string(arg), 64)
-	if err != nil || seconds < 0 || seconds > maxSleep {
-		return "", fault.New(fault.InvalidArgument, "argument 'seconds' must be between 0 and %d", maxSleep)
-	}
-	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return `{"slept": ` + strconv.FormatFloat(seconds, 'f', -1, 64) + `}`, nil
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
 }
 
 func (r *Runner) generate(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) (string, error) {
