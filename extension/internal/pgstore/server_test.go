@@ -63,6 +63,10 @@ func (c *connection) Batch(ctx context.Context, statements ...spi.Statement) ([]
 			}
 			continue
 		}
+		if strings.HasPrefix(s.SQL, "LOOKUP\n") {
+			results[i] = c.lookup(ctx, s)
+			continue
+		}
 		params, types := make([][]byte, len(s.Args)), make([]uint32, len(s.Args))
 		for k, a := range s.Args {
 			types[k] = 25
