@@ -305,6 +305,7 @@ extern void aidb_copy_rows(const char *sql, const char *rows);
 
 /* --- lookup.c: rows of our own tables by their keys ----------------------------- */
 extern bool aidb_is_lookup(const char *sql);
+extern Oid	aidb_own_relation(const char *name);	/* a table or an index in aidb_internal */
 extern void aidb_lookup(const char *text, int nargs, char **args, StringInfo reply);
 
 /* --- newest.c: the newest decision ------------------------------------------------ */

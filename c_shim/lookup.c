@@ -279,8 +279,9 @@ take(const Program *p, const Step *step, TupleDesc desc, HeapTuple row, char **v
 
 /* --- rows ------------------------------------------------------------------------- */
 
-static Oid
-relation_named(const char *name)
+/* A table or an index of ours. */
+Oid
+aidb_own_relation(const char *name)
 {
 	Oid			id = get_relname_relid(name, get_namespace_oid("aidb_internal", false));
 
@@ -304,8 +305,8 @@ usable(Relation index)
 static bool
 find(const Program *p, const Step *step, const char *key_text, char **values)
 {
-	Relation	table = table_open(relation_named(step->table), AccessShareLock);
-	Relation	index = index_open(relation_named(step->index), AccessShareLock);
+	Relation	table = table_open(aidb_own_relation(step->table), AccessShareLock);
+	Relation	index = index_open(aidb_own_relation(step->index), AccessShareLock);
 	int			attribute = index->rd_index->indkey.values[0];
 	Form_pg_attribute column = TupleDescAttr(RelationGetDescr(table), attribute - 1);
 	Oid			type = column->atttypid;
@@ -341,7 +342,7 @@ find(const Program *p, const Step *step, const char *key_text, char **values)
 static bool
 has_rows(const char *name)
 {
-	Relation	table = table_open(relation_named(name), AccessShareLock);
+	Relation	table = table_open(aidb_own_relation(name), AccessShareLock);
 	bool		any = false;
 
 	if (RelationGetNumberOfBlocks(table) > 0)

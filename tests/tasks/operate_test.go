@@ -151,7 +151,7 @@ func TestSleep_HoldsNothing(t *testing.T) {
 	above := submit(t, ann, "boss", "go")
 	until(t, ann, "SELECT count(*) FILTER (WHERE phase = 'sleep' AND status = 'IN_PROGRESS' AND pid IS NULL) >= 21 AND count(*) FILTER (WHERE phase <> 'sleep') = 0 FROM aidb.running_tasks")
 	until(t, admin, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'aidb worker'")
-	require.Equal(t, "true", servertest.Value(t, ann, "SELECT aidb.cancel_task((SELECT min(task_id::text) FROM aidb.running_tasks WHERE agent = 'sleeper' AND phase = 'sleep')::uuid)"))
+	require.Equal(t, "true", servertest.Value(t, ann, "SELECT aidb.cancel_task((SELECT min(r.task_id::text) FROM aidb.running_tasks r JOIN aidb.agent_tasks t USING (task_id) WHERE r.agent = 'sleeper' AND r.phase = 'sleep' AND t.parent_task_id IS NULL)::uuid)"))
 	require.Equal(t, "1", servertest.Value(t, ann, "SELECT count(*) FROM aidb.agent_tasks WHERE status = 'CANCELED'"))
 	// as if their time had come: a call that was logged so long ago is over
 	servertest.Exec(t, admin, `ALTER TABLE aidb_internal.action_log DISABLE TRIGGER USER;

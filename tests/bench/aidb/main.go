@@ -107,7 +107,7 @@ logged AS (
                        WHEN 'answer' THEN jsonb_build_object('contents', t.r) END,
            'SUCCESS', $4, $4, $4, $4, moment, moment
     FROM conversation c, turns t, (VALUES ('user_prompt', 1), ('model_response', 2), ('answer', 3)) k (kind, step),
-         LATERAL (SELECT now() - interval '1 hour' + (t.i * 3 + k.step) * interval '1 millisecond') m (moment))
+         LATERAL (SELECT now() + (t.i * 3 + k.step) * interval '1 microsecond') m (moment))
 SELECT id::text FROM conversation`
 
 // prepare makes a conversation with its history. Without one the first call of it makes the conversation.
