@@ -156,6 +156,7 @@ func TestSleep_HoldsNothing(t *testing.T) {
 	// as if their time had come: a call that was logged so long ago is over
 	servertest.Exec(t, admin, `ALTER TABLE aidb_internal.action_log DISABLE TRIGGER USER;
 		UPDATE aidb_internal.action_log SET created_at = created_at - interval '251 s', completed_at = completed_at - interval '251 s';
+		UPDATE aidb_internal.callers SET since = since - interval '251 s';
 		UPDATE aidb_internal.agent_task_queue SET awaits_until = awaits_until - interval '251 s' WHERE awaits_until IS NOT NULL;
 		SELECT aidb_internal.wake_workers('ann', NULL)`)
 	until(t, ann, "SELECT count(*) = 20 FROM aidb.agent_tasks WHERE status = 'SUCCESS' AND parent_task_id IS NULL")
