@@ -14,4 +14,4 @@ SELECT count(*) FROM generate_series(1, 1000000000) a, generate_series(1, 100000
 -- check:
 SELECT judge.output('attack', 1) LIKE '{"truncated": true%' AND judge.output('attack', 3) LIKE '{"truncated": true%' AND judge.output('attack', 4) LIKE '{"truncated": true%'
 -- check:
-SELECT judge.message('attack', 5) LIKE '%exceeded its time limit%' AND judge.message('attack', 6) ~ 'exceeded its time limit|temporary file size exceeds temp_file_limit' AND judge.ms('attack', 6) < 60000
+SELECT judge.message('attack', 5) LIKE '%exceeded its time limit%' AND judge.message('attack', 6) ~ 'exceeded its time limit|temporary file size exceeds "?temp_file_limit' AND judge.ms('attack', 6) < 60000
