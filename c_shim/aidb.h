@@ -12,6 +12,7 @@
 
 #include "postgres.h"
 
+#include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "lib/stringinfo.h"
 #include "nodes/parsenodes.h"
@@ -158,6 +159,11 @@ typedef struct AidbGuard
 	const char *unmet;			/* what the condition is instead of true, or NULL */
 	char	   *would_deny;		/* the refusal that log_only lets through */
 	char	   *event;			/* id of the row written */
+	/* what its condition counts; see events.c */
+	bool		counts_principal;
+	int64		session_seen;
+	int64		principal_seen;
+	List	   *totals;
 } AidbGuard;
 
 typedef struct AidbToolCall
@@ -250,6 +256,14 @@ extern void aidb_guard(AidbGuard *guards, int n, const char *tool, const char *p
 extern AidbGuard *aidb_guard_session(const char *session, Oid user, const char *tool, const char *params, Oid owner, int *n);
 extern void aidb_run_guarded(AidbToolCall *call, Oid owner);	/* guards and effect, or neither; raises */
 extern const char *aidb_evaluate(Oid as, const char *sql, const char *params, const char *session, const char *principal, int timeout_ms);
+
+/* --- events.c: what conditions ask about what has happened ------------------- */
+extern int64 aidb_replayed_event;	/* of aidb.simulate_policy; else the greatest number */
+extern TimestampTz aidb_replayed_at;
+extern void aidb_lock_events(const char *session, const char *principal);
+extern void aidb_events_settle(AidbGuard *g);
+extern void aidb_events_asking(AidbGuard *g, MemoryContext memory);
+extern void aidb_events_keep(AidbGuard *g);
 
 /* --- tool.c: the statement of a tool call ---------------------------------- */
 extern void aidb_tool_prepare(AidbToolCall *call);	/* trusted text, before the switch */

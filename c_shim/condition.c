@@ -29,8 +29,6 @@
 
 PG_FUNCTION_INFO_V1(aidb_plan_condition);
 PG_FUNCTION_INFO_V1(aidb_evaluate_condition);
-PG_FUNCTION_INFO_V1(aidb_replay_event);
-PG_FUNCTION_INFO_V1(aidb_replay_time);
 
 /* A condition is a look at some rows: longer than this it is a mistake. */
 #define CONDITION_TIMEOUT_MS 10000
@@ -195,21 +193,6 @@ aidb_plan_condition(PG_FUNCTION_ARGS)
 
 /* --- asked ---------------------------------------------------------------------- */
 
-static int64 replay_event = PG_INT64_MAX;
-static TimestampTz replay_time = 0;
-
-Datum
-aidb_replay_event(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_INT64(replay_event);
-}
-
-Datum
-aidb_replay_time(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_TIMESTAMPTZ(replay_event == PG_INT64_MAX ? GetCurrentTimestamp() : replay_time);
-}
-
 /*
  * Whether an error of a condition is one of the server and not of the
  * condition: a cancel, or a conflict for which the whole transaction is tried
@@ -276,8 +259,8 @@ aidb_evaluate_condition(PG_FUNCTION_ARGS)
 	Jsonb	   *params = PG_GETARG_JSONB_P(2);
 	const char *volatile what = NULL;
 
-	replay_event = PG_GETARG_INT64(5);
-	replay_time = PG_GETARG_TIMESTAMPTZ(6);
+	aidb_replayed_event = PG_GETARG_INT64(5);
+	aidb_replayed_at = PG_GETARG_TIMESTAMPTZ(6);
 	PG_TRY();
 	{
 		what = aidb_evaluate(PG_GETARG_OID(0), text_to_cstring(PG_GETARG_TEXT_PP(1)), JsonbToCString(NULL, &params->root, VARSIZE(params)),
@@ -286,7 +269,7 @@ aidb_evaluate_condition(PG_FUNCTION_ARGS)
 	}
 	PG_FINALLY();
 	{
-		replay_event = PG_INT64_MAX;
+		aidb_replayed_event = PG_INT64_MAX;
 	}
 	PG_END_TRY();
 	if (what == NULL)

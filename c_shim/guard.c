@@ -252,7 +252,8 @@ look(Passage *p, AidbGuard *g)
 	g->to = value(p, 0, 6);
 	g->condition = value(p, 0, 7);
 	g->condition_sql = value(p, 0, 8);
-	if (flag(0, 9) && g->principal)
+	g->counts_principal = flag(0, 9);
+	if (g->counts_principal && g->principal)
 		lock_principal(g->principal);
 }
 
@@ -263,12 +264,42 @@ write_event(Passage *p, AidbGuard *g, const char *rank)
 
 	if (g->session == NULL)
 		return;					/* in memory: whoever asked keeps the state */
+	aidb_lock_events(g->session, g->principal);
 	if (run(write_sql, 9, args) != 1)
 		elog(ERROR, "policy session %s is gone", g->session);
 	g->event = value(p, 0, 1);
 }
 
 /* --- all machines ------------------------------------------------------------------ */
+
+/* The conditions, each as its owner; what they counted is kept for the next time. */
+static void
+evaluate(Passage *p, AidbGuard *guards, int n, AidbOwnerScope *scope)
+{
+	for (int i = 0; i < n; i++)
+		aidb_events_settle(&guards[i]);
+	leave(scope);
+	PG_TRY();
+	{
+		for (int i = 0; i < n; i++)
+		{
+			AidbGuard  *g = &guards[i];
+
+			if (g->condition == NULL)
+				continue;
+			aidb_events_asking(g, p->home);
+			g->unmet = aidb_evaluate(g->condition_owner, g->condition_sql, p->params, g->session, g->principal, p->timeout_ms);
+		}
+	}
+	PG_FINALLY();
+	{
+		aidb_events_asking(NULL, NULL);
+	}
+	PG_END_TRY();
+	enter(scope, p);
+	for (int i = 0; i < n; i++)
+		aidb_events_keep(&guards[i]);
+}
 
 /* After the sessions are locked: decides, and writes. */
 static void
@@ -282,14 +313,7 @@ pass(Passage *p, AidbGuard *guards, int n, AidbOwnerScope *scope)
 		conditions |= guards[i].condition != NULL;
 	}
 	if (conditions)
-	{
-		leave(scope);
-		for (int i = 0; i < n; i++)
-			if (guards[i].condition)
-				guards[i].unmet = aidb_evaluate(guards[i].condition_owner, guards[i].condition_sql, p->params, guards[i].session,
-										   guards[i].principal, p->timeout_ms);
-		enter(scope, p);
-	}
+		evaluate(p, guards, n, scope);
 	for (int i = 0; i < n; i++)
 	{
 		AidbGuard  *g = &guards[i];

@@ -15,8 +15,43 @@ CREATE OR REPLACE TRIGGER tool_transitions_written_by_aidb BEFORE INSERT OR UPDA
     FOR EACH STATEMENT EXECUTE FUNCTION aidb_internal.refuse_write();
 CREATE OR REPLACE TRIGGER policy_sessions_written_by_aidb BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON aidb_internal.policy_sessions
     FOR EACH STATEMENT EXECUTE FUNCTION aidb_internal.refuse_write();
+CREATE OR REPLACE TRIGGER event_totals_written_by_aidb BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON aidb_internal.event_totals
+    FOR EACH STATEMENT EXECUTE FUNCTION aidb_internal.refuse_write();
 CREATE OR REPLACE TRIGGER session_events_append_only BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON aidb_internal.session_events
     FOR EACH STATEMENT EXECUTE FUNCTION aidb_internal.refuse_write();
+
+-- Events that are no more, or others: what was counted of them is counted again.
+CREATE OR REPLACE FUNCTION aidb_internal.forget_totals()
+RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        DELETE FROM aidb_internal.event_totals;
+    ELSIF TG_OP = 'UPDATE' THEN
+        DELETE FROM aidb_internal.event_totals t
+        WHERE (t.kind = 'session' AND t.who IN (OLD.session_id::text, NEW.session_id::text))
+           OR (t.kind = 'principal' AND t.who IN (OLD.principal, NEW.principal));
+    ELSE
+        DELETE FROM aidb_internal.event_totals t
+        USING (SELECT 'session' AS kind, g.session_id::text AS who, min(g.id) AS id FROM gone g GROUP BY g.session_id
+               UNION ALL SELECT 'principal', g.principal, min(g.id) FROM gone g GROUP BY g.principal) x
+        WHERE t.kind = x.kind AND t.who = x.who AND t.upto >= x.id;
+    END IF;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.forget_totals() IS 'Deletes the totals of events that were changed or deleted.';
+REVOKE ALL ON FUNCTION aidb_internal.forget_totals() FROM PUBLIC;
+CREATE OR REPLACE TRIGGER session_events_deleted AFTER DELETE ON aidb_internal.session_events
+    REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION aidb_internal.forget_totals();
+CREATE OR REPLACE TRIGGER session_events_changed AFTER UPDATE ON aidb_internal.session_events
+    FOR EACH ROW WHEN ((OLD.id, OLD.session_id, OLD.principal, OLD.tool_name, OLD.params, OLD.rank)
+                       IS DISTINCT FROM (NEW.id, NEW.session_id, NEW.principal, NEW.tool_name, NEW.params, NEW.rank))
+    EXECUTE FUNCTION aidb_internal.forget_totals();
+CREATE OR REPLACE TRIGGER session_events_truncated AFTER TRUNCATE ON aidb_internal.session_events
+    FOR EACH STATEMENT EXECUTE FUNCTION aidb_internal.forget_totals();
 
 -- Plain columns of one table: an attempt to write through it is answered with "permission denied for view".
 CREATE OR REPLACE VIEW aidb.policies AS

@@ -85,163 +85,47 @@ $$;
 COMMENT ON FUNCTION aidb_internal.counts_all() IS 'Whether the caller may count the events of all sessions.';
 REVOKE ALL ON FUNCTION aidb_internal.counts_all() FROM PUBLIC;
 
--- What does not depend on the row stands in a subquery below, so that it is asked once and not for each event. The planner
--- cannot know how short the time is then, and would read a million events for the last minute (enable_seqscan), or spend a
--- tenth of a second on compiling what is done in no time (jit).
---
--- While past events are replayed, what came later has not happened yet.
-CREATE OR REPLACE FUNCTION aidb_internal.replay_event()
-RETURNS bigint
-LANGUAGE c STABLE PARALLEL RESTRICTED
-AS 'MODULE_PATHNAME', 'aidb_replay_event';
-COMMENT ON FUNCTION aidb_internal.replay_event() IS 'The event that aidb.simulate_policy has in hand; the greatest number when it does not run.';
-REVOKE ALL ON FUNCTION aidb_internal.replay_event() FROM PUBLIC;
-
-CREATE OR REPLACE FUNCTION aidb_internal.replay_time()
-RETURNS timestamptz
-LANGUAGE c STABLE PARALLEL RESTRICTED
-AS 'MODULE_PATHNAME', 'aidb_replay_time';
-COMMENT ON FUNCTION aidb_internal.replay_time() IS 'The time of that event; the time now when none is replayed.';
-REVOKE ALL ON FUNCTION aidb_internal.replay_time() FROM PUBLIC;
-
--- path: names separated by dots, or a JSON path that begins with $.
-CREATE OR REPLACE FUNCTION aidb_internal.value_at(params jsonb, path text)
-RETURNS numeric
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT CASE WHEN $2 LIKE '$%' THEN jsonb_path_query_first($1, $2::jsonpath) #>> '{}'
-                ELSE $1 #>> string_to_array($2, '.') END::numeric
-$$;
-COMMENT ON FUNCTION aidb_internal.value_at(jsonb, text) IS 'A number in the arguments of a call.';
-REVOKE ALL ON FUNCTION aidb_internal.value_at(jsonb, text) FROM PUBLIC;
-
-CREATE OR REPLACE FUNCTION aidb_internal.event_count(session_id uuid, tool_name text, within interval)
-RETURNS bigint
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off
-SET jit = off
-AS $$
-    SELECT count(*) FROM aidb_internal.session_events e
-    WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < (SELECT aidb_internal.replay_event())
-      AND e.called_at > (SELECT coalesce(aidb_internal.replay_time() - $3, '-infinity'))
-      AND (SELECT aidb_internal.counts_all() OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = $1 AND s.caller = (SELECT aidb_internal.caller())
-          AND s.created_at >= (SELECT aidb_internal.history_since())))
-$$;
-COMMENT ON FUNCTION aidb_internal.event_count(uuid, text, interval) IS 'Behind aidb.event_count.';
-REVOKE ALL ON FUNCTION aidb_internal.event_count(uuid, text, interval) FROM PUBLIC;
-
+-- What conditions ask about what has happened: c_shim/events.c.
 CREATE OR REPLACE FUNCTION aidb.event_count(session_id uuid, tool_name text, within interval DEFAULT NULL)
 RETURNS bigint
 LANGUAGE c STABLE
-AS 'MODULE_PATHNAME', 'aidb_owner_call';
+AS 'MODULE_PATHNAME', 'aidb_event_count';
 COMMENT ON FUNCTION aidb.event_count(uuid, text, interval) IS
     'How often the tool was let through in the session, in the last within; NULL: ever. In a condition the call in hand is not counted yet. Of sessions that are not one''s own only governors and auditors see a number other than 0. Privileges: aidb_users, aidb_governance, aidb_auditor.';
 REVOKE ALL ON FUNCTION aidb.event_count(uuid, text, interval) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.event_count(uuid, text, interval) TO aidb_users, aidb_governance, aidb_auditor;
 
-CREATE OR REPLACE FUNCTION aidb_internal.event_sum(session_id uuid, tool_name text, path text, within interval)
-RETURNS numeric
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off
-SET jit = off
-AS $$
-    SELECT coalesce(sum(aidb_internal.value_at(e.params, $3)), 0) FROM aidb_internal.session_events e
-    WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < (SELECT aidb_internal.replay_event())
-      AND e.called_at > (SELECT coalesce(aidb_internal.replay_time() - $4, '-infinity'))
-      AND (SELECT aidb_internal.counts_all() OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = $1 AND s.caller = (SELECT aidb_internal.caller())
-          AND s.created_at >= (SELECT aidb_internal.history_since())))
-$$;
-COMMENT ON FUNCTION aidb_internal.event_sum(uuid, text, text, interval) IS 'Behind aidb.event_sum.';
-REVOKE ALL ON FUNCTION aidb_internal.event_sum(uuid, text, text, interval) FROM PUBLIC;
-
 CREATE OR REPLACE FUNCTION aidb.event_sum(session_id uuid, tool_name text, path text, within interval DEFAULT NULL)
 RETURNS numeric
 LANGUAGE c STABLE
-AS 'MODULE_PATHNAME', 'aidb_owner_call';
+AS 'MODULE_PATHNAME', 'aidb_event_sum';
 COMMENT ON FUNCTION aidb.event_sum(uuid, text, text, interval) IS
     'The sum of an argument over the calls of the tool that were let through in the session, in the last within; 0 without any. path: the argument''s name, names separated by dots for one inside it, or a JSON path that begins with $. Raises 22P02 when an argument is not a number. Privileges: aidb_users, aidb_governance, aidb_auditor.';
 REVOKE ALL ON FUNCTION aidb.event_sum(uuid, text, text, interval) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.event_sum(uuid, text, text, interval) TO aidb_users, aidb_governance, aidb_auditor;
 
-CREATE OR REPLACE FUNCTION aidb_internal.last_event(session_id uuid, tool_name text)
-RETURNS jsonb
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT jsonb_build_object('id', e.id, 'tool_name', e.tool_name, 'params', e.params, 'from_state', e.from_state,
-                              'to_state', e.to_state, 'called_at', e.called_at)
-    FROM aidb_internal.session_events e
-    WHERE e.session_id = $1 AND e.tool_name = $2 AND e.rank < 2 AND e.id < (SELECT aidb_internal.replay_event())
-      AND ((SELECT aidb_internal.counts_all()) OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())
-          AND s.created_at >= (SELECT aidb_internal.history_since())))
-    ORDER BY e.called_at DESC, e.id DESC
-    LIMIT 1
-$$;
-COMMENT ON FUNCTION aidb_internal.last_event(uuid, text) IS 'Behind aidb.last_event.';
-REVOKE ALL ON FUNCTION aidb_internal.last_event(uuid, text) FROM PUBLIC;
-
 CREATE OR REPLACE FUNCTION aidb.last_event(session_id uuid, tool_name text)
 RETURNS jsonb
 LANGUAGE c STABLE
-AS 'MODULE_PATHNAME', 'aidb_owner_call';
+AS 'MODULE_PATHNAME', 'aidb_last_event';
 COMMENT ON FUNCTION aidb.last_event(uuid, text) IS
     'The newest call of the tool that was let through in the session: id, tool_name, params, from_state, to_state, called_at; NULL when there is none. aidb.last_event(session_id, ''lookup_order'') -> ''params'' ->> ''id'' is what was looked up last. Privileges: aidb_users, aidb_governance, aidb_auditor.';
 REVOKE ALL ON FUNCTION aidb.last_event(uuid, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.last_event(uuid, text) TO aidb_users, aidb_governance, aidb_auditor;
 
-CREATE OR REPLACE FUNCTION aidb_internal.principal_event_count(principal text, tool_name text, within interval)
-RETURNS bigint
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off
-SET jit = off
-AS $$
-    SELECT count(*) FROM aidb_internal.session_events e
-    WHERE e.principal = $1 AND e.tool_name = $2 AND e.rank = 0 AND e.id < (SELECT aidb_internal.replay_event())
-      AND e.called_at > (SELECT coalesce(aidb_internal.replay_time() - $3, '-infinity'))
-      AND ((SELECT aidb_internal.counts_all()) OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())
-          AND s.created_at >= (SELECT aidb_internal.history_since())))
-$$;
-COMMENT ON FUNCTION aidb_internal.principal_event_count(text, text, interval) IS 'Behind aidb.principal_event_count.';
-REVOKE ALL ON FUNCTION aidb_internal.principal_event_count(text, text, interval) FROM PUBLIC;
-
 CREATE OR REPLACE FUNCTION aidb.principal_event_count(principal text, tool_name text, within interval DEFAULT NULL)
 RETURNS bigint
 LANGUAGE c STABLE
-AS 'MODULE_PATHNAME', 'aidb_owner_call';
+AS 'MODULE_PATHNAME', 'aidb_principal_event_count';
 COMMENT ON FUNCTION aidb.principal_event_count(text, text, interval) IS
     'As aidb.event_count, over all sessions of a principal. A call whose condition uses it waits for other calls of that principal to end, so that a limit holds across conversations. Privileges: aidb_users, aidb_governance, aidb_auditor.';
 REVOKE ALL ON FUNCTION aidb.principal_event_count(text, text, interval) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.principal_event_count(text, text, interval) TO aidb_users, aidb_governance, aidb_auditor;
 
-CREATE OR REPLACE FUNCTION aidb_internal.principal_event_sum(principal text, tool_name text, path text, within interval)
-RETURNS numeric
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off
-SET jit = off
-AS $$
-    SELECT coalesce(sum(aidb_internal.value_at(e.params, $3)), 0) FROM aidb_internal.session_events e
-    WHERE e.principal = $1 AND e.tool_name = $2 AND e.rank = 0 AND e.id < (SELECT aidb_internal.replay_event())
-      AND e.called_at > (SELECT coalesce(aidb_internal.replay_time() - $4, '-infinity'))
-      AND ((SELECT aidb_internal.counts_all()) OR EXISTS (
-          SELECT FROM aidb_internal.policy_sessions s WHERE s.id = e.session_id AND s.caller = (SELECT aidb_internal.caller())
-          AND s.created_at >= (SELECT aidb_internal.history_since())))
-$$;
-COMMENT ON FUNCTION aidb_internal.principal_event_sum(text, text, text, interval) IS 'Behind aidb.principal_event_sum.';
-REVOKE ALL ON FUNCTION aidb_internal.principal_event_sum(text, text, text, interval) FROM PUBLIC;
-
 CREATE OR REPLACE FUNCTION aidb.principal_event_sum(principal text, tool_name text, path text, within interval DEFAULT NULL)
 RETURNS numeric
 LANGUAGE c STABLE
-AS 'MODULE_PATHNAME', 'aidb_owner_call';
+AS 'MODULE_PATHNAME', 'aidb_principal_event_sum';
 COMMENT ON FUNCTION aidb.principal_event_sum(text, text, text, interval) IS
     'As aidb.event_sum, over all sessions of a principal; see aidb.principal_event_count. Privileges: aidb_users, aidb_governance, aidb_auditor.';
 REVOKE ALL ON FUNCTION aidb.principal_event_sum(text, text, text, interval) FROM PUBLIC;

@@ -97,6 +97,27 @@ REVOKE ALL ON aidb_internal.session_events FROM PUBLIC;
 SELECT pg_extension_config_dump('aidb_internal.session_events', '');
 SELECT pg_extension_config_dump('aidb_internal.session_events_id_seq', '');
 
--- For the conditions that count.
+-- For the conditions that count: in a time, and since an event.
 CREATE INDEX session_events_session_idx ON aidb_internal.session_events (session_id, tool_name, called_at) WHERE rank < 2;
+CREATE INDEX session_events_session_id_idx ON aidb_internal.session_events (session_id, tool_name, id) WHERE rank < 2;
 CREATE INDEX session_events_principal_idx ON aidb_internal.session_events (principal, tool_name, called_at) WHERE rank = 0;
+CREATE INDEX session_events_principal_id_idx ON aidb_internal.session_events (principal, tool_name, id) WHERE rank = 0;
+
+-- Not in a dump: it is counted again where it is missing, and a dump has the events.
+CREATE TABLE aidb_internal.event_totals (
+    kind text NOT NULL,
+    who text NOT NULL,
+    tool_name text NOT NULL,
+    path text NOT NULL,
+    upto bigint NOT NULL,
+    calls bigint NOT NULL,
+    total numeric NOT NULL,
+    CONSTRAINT event_totals_pkey PRIMARY KEY (kind, who, tool_name, path),
+    CONSTRAINT event_totals_kind_check CHECK (kind IN ('session', 'principal'))
+);
+COMMENT ON TABLE aidb_internal.event_totals IS
+    'What the events of a session or a principal came to until one of them, so that a condition over all time need not read them all. Only the guard writes it; a change of events by a superuser deletes it.';
+COMMENT ON COLUMN aidb_internal.event_totals.who IS 'A session or a principal, as kind says.';
+COMMENT ON COLUMN aidb_internal.event_totals.path IS 'The argument that is summed up; the empty text: calls are only counted.';
+COMMENT ON COLUMN aidb_internal.event_totals.upto IS 'The id of the last event that may be in it.';
+REVOKE ALL ON aidb_internal.event_totals FROM PUBLIC;

@@ -38,6 +38,7 @@ func TestAuthoring_IsGovernancesAlone(t *testing.T) {
 		"INSERT INTO aidb_internal.session_events (session_id, policy, tool_name, params, from_state, to_state, principal, rank) VALUES (gen_random_uuid(), 'auth', 'x', '{}', 'a', 'b', 'c', 0)",
 		"INSERT INTO aidb_internal.policy_sessions (id, policy, principal, state, caller, opened_for) VALUES (gen_random_uuid(), 'auth', 'x', 'refunded', 'ann', 'ann')",
 		"INSERT INTO aidb_internal.tool_transitions VALUES ('auth', 'cancelled', 'refund_order', 'refunded')", "UPDATE aidb.policy_sessions SET state = 'start'",
+		"DELETE FROM aidb_internal.event_totals", "INSERT INTO aidb_internal.event_totals VALUES ('session', 'x', 'x', '', 9, 0, 0)",
 		"INSERT INTO aidb.policies (name, initial_state) VALUES ('x', 'y')", "DELETE FROM aidb.tool_transitions",
 		"UPDATE aidb_internal.policy_sessions SET state = 'start'", "DELETE FROM aidb_internal.tool_transitions", "UPDATE aidb_internal.policies SET mode = 'log_only'")
 	require.Equal(t, "order_loaded", state(t, id))
