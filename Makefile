@@ -145,10 +145,11 @@ docs: packages ## write the pages of docs/reference that come from the catalog
 	@echo 'building and installing aidb' >&2; $(MAKE) -s install >&2
 	@$(GO_RUN) ./tests/docs/cmd/generate docs/reference
 
-bench: packages ## measure a conversation beside an ordinary program that does the same job, a tool call, one of an MCP server, the guard, and previews; BENCH=-quick is faster
+bench: packages ## measure a conversation beside an ordinary program that does the same job, a tool call, one of an MCP server, durable decisions, the guard, and previews; BENCH=-quick is faster
 	@echo 'building and installing aidb' >&2; $(MAKE) -s install >&2
 	@$(GO_RUN) ./tests/bench/cmd/compare $(BENCH)
 	@$(GO_RUN) ./tests/bench/toolcall $(filter -quick,$(BENCH))
+	@$(GO_RUN) ./tests/bench/audit $(filter -quick,$(BENCH))
 	@$(GO_RUN) ./tests/bench/guard
 	@$(GO_RUN) ./tests/bench/actions $(filter -quick,$(BENCH))
 	@$(GO_RUN) ./tests/bench/mcpcall $(filter -quick,$(BENCH))

@@ -109,6 +109,7 @@ extern ErrorData *aidb_try(void (*work) (void *), void *arg, bool undo);
 /* --- worker/audit.c: decisions that outlive a rollback ------------------------- */
 extern void aidb_audit(AidbReader *r);
 extern void aidb_await_audit(void);
+extern bool aidb_keep(AidbReader *r);
 
 /* --- requests.c: what Go may ask for ---------------------------------------- */
 extern uint32 aidb_handle_request(uint32 kind, AidbReader *r, StringInfo reply, Oid owner);

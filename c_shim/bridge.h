@@ -37,7 +37,7 @@
 #include <unistd.h>
 
 /* Changes whenever a struct, a message or a field of one changes. */
-#define AIDB_BRIDGE_VERSION 4
+#define AIDB_BRIDGE_VERSION 5
 
 /* The one symbol that the shim looks up in the Go library. */
 #define AIDB_BRIDGE_SYMBOL "aidb_bridge"
@@ -55,7 +55,7 @@ typedef enum AidbMsgKind
 	/* main thread -> Go: replies */
 	AIDB_REP_ROWS = 20,			/* answer to QUERY */
 	AIDB_REP_TOOL,				/* answer to TOOL */
-	AIDB_REP_OK,				/* answer to LOCK, SECRET, SCOPE, ADMIT, SPEND: the fields asked for */
+	AIDB_REP_OK,				/* answer to LOCK, SECRET, SCOPE, ADMIT, SPEND, KEEP: the fields asked for */
 	AIDB_REP_ERROR,				/* sqlstate, message, detail, hint, reason */
 
 	/* Go -> main thread */
@@ -80,9 +80,12 @@ typedef enum AidbMsgKind
 	AIDB_REQ_PAUSE,				/* key, ms: nobody is to be admitted so long; no reply */
 	AIDB_REQ_AUDIT,				/* COPY command, rows: decisions that are kept whatever becomes of
 								 * the transaction; no reply */
-	AIDB_REQ_SPEND				/* caller, principal, day, calls, tokens, cost: used, for quotas.
+	AIDB_REQ_SPEND,				/* caller, principal, day, calls, tokens, cost: used, for quotas.
 								 * OK: calls, tokens, cost and since when they are counted, of the
 								 * caller and of the principal behind it */
+	AIDB_REQ_KEEP				/* COPY command, rows: the same as AUDIT (NULL: nothing), and waits
+								 * until all of this session's are committed. OK: false where
+								 * nobody could do that */
 } AidbMsgKind;
 
 typedef struct AidbMsg

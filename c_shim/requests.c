@@ -186,6 +186,9 @@ aidb_handle_request(uint32 kind, AidbReader *r, StringInfo reply, Oid owner)
 		case AIDB_REQ_SECRET:
 			read_secret(r, reply);
 			return AIDB_REP_OK;
+		case AIDB_REQ_KEEP:
+			aidb_fields_bool(reply, aidb_keep(r));
+			return AIDB_REP_OK;
 		default:
 			elog(ERROR, "unexpected request %u of the Go library", kind);
 	}

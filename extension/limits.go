@@ -15,7 +15,12 @@ import (
 type gate struct {
 	host       spi.Turns
 	kind, name string // what it is before, for people
+	// settled waits until what was decided so far is on record, before something leaves the server; nil: nobody waits for that.
+	settled func(context.Context) error
 }
+
+// Needed implements wire.Gate.
+func (g gate) Needed(l wire.Limits) bool { return g.settled != nil || l != (wire.Limits{}) }
 
 // What is waited for ends at some moment that nobody announces, so it is asked for again and again, less and less often.
 const (
@@ -26,6 +31,14 @@ const (
 // Enter implements wire.Gate. Waiting for a minute to pass, or for a pause to end, is refused at once where the run has not
 // so much time left.
 func (g gate) Enter(ctx context.Context, key string, l wire.Limits, tokens int64) (func(int64), error) {
+	if g.settled != nil {
+		if err := g.settled(ctx); err != nil {
+			return nil, err
+		}
+		if l == (wire.Limits{}) {
+			return func(int64) {}, nil
+		}
+	}
 	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
 		wait, why, err := g.host.Admit(ctx, spi.Turn{
 			Key: key, Kind: g.kind, Name: g.name, Concurrent: l.Concurrent, Requests: l.Requests, Limit: l.Tokens, Tokens: tokens,

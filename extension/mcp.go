@@ -27,6 +27,8 @@ type remote struct {
 	store  *pgstore.Store
 	start  spi.Start
 	limits pgtool.Limits
+	// settled: see gate.
+	settled func(context.Context) error
 }
 
 // Admit implements pgtool.Remote. Everything is read from the catalog as it is now.
@@ -98,7 +100,7 @@ func (r *remote) server(ctx context.Context, row *pgstore.MCPServer) (*mcp.Serve
 	}
 	srv := &mcp.Server{
 		Name: row.Name, URL: row.URL, Transport: row.Transport, Headers: headers, Timeout: row.Timeout, Concurrency: row.Concurrency,
-		User: strconv.Itoa(len(r.start.Caller)) + ":" + r.start.Caller + r.start.Principal, Turns: gate{r.host, "mcp_server", row.Name},
+		User: strconv.Itoa(len(r.start.Caller)) + ":" + r.start.Caller + r.start.Principal, Turns: gate{r.host, "mcp_server", row.Name, r.settled},
 	}
 	if srv.Timeout == 0 {
 		srv.Timeout = r.limits.Timeout

@@ -29,6 +29,8 @@ type models struct {
 	who     spi.Start
 	// probing: nothing is run, and whoever registers a model is not who called the function.
 	probing bool
+	// settled: see gate.
+	settled func(context.Context) error
 	// metered counts for the quotas; nil while there are none.
 	metered *agent.Meter
 }
@@ -82,7 +84,7 @@ func (m *models) open(ctx context.Context, ref agent.ModelRef) (agent.Model, err
 	if err != nil {
 		return nil, err
 	}
-	return open(ref, credentials, gate{m.host, "model", ref.Name})
+	return open(ref, credentials, gate{m.host, "model", ref.Name, m.settled})
 }
 
 // replay opens a recording, which only its owner may replay: its replies are what was said in it.

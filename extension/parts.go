@@ -76,6 +76,16 @@ func (w *wiring) parts(host spi.Host, s spi.Start) (*parts, error) {
 	w.mu.Unlock()
 	// a standby has no worker, and a background task is one: each of its steps commits on its own
 	if to, ok := host.(spi.Auditor); ok && p.durable {
+		if !s.InRecovery {
+			settled := func(ctx context.Context) error {
+				err := to.Settled(ctx)
+				if err != nil && p.unkept == nil {
+					p.unkept = err
+				}
+				return err
+			}
+			m.settled, outside.settled = settled, settled
+		}
 		trail.Made = func() {
 			if s.InRecovery {
 				p.log()

@@ -5,8 +5,12 @@
  *
  * They wait in shared memory, in a bounded number of entries.  A session that
  * finds none free waits for a while, and then its call says so: what cannot be
- * recorded must not go on.  A call returns when all that it handed over is
- * committed.
+ * recorded must not go on.  All that was handed over is committed before a call
+ * returns, and before anything of it leaves the server: a request to a model or
+ * to an MCP server.  What a crash can take with it has had no effect then.
+ *
+ * In the same way a call that cannot be taken back is marked before it is sent,
+ * so that it is not sent again when the transaction is rolled back (KEEP).
  */
 #include "worker.h"
 
@@ -43,8 +47,8 @@ own_are_written(void)
 	return true;
 }
 
-/* Waits until it holds; raises when the keeper does not come. */
-static void
+/* Waits until it holds; false when the keeper does not come. */
+static bool
 wait_until(bool (*condition) (void))
 {
 	TimestampTz begun = GetCurrentTimestamp();
@@ -62,28 +66,26 @@ wait_until(bool (*condition) (void))
 		CHECK_FOR_INTERRUPTS();
 	}
 	ConditionVariableCancelSleep();
-	if (!holds)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("decisions could not be recorded: the background worker does not write them"),
-				 errhint("See the server's log, and max_worker_processes; with aidb.audit = 'transaction' they are kept in the caller's transaction.")));
+	return holds;
 }
 
-/* Takes over decisions of the run in hand. */
-void
-aidb_audit(AidbReader *r)
+static void
+decisions_not_written(void)
 {
-	char	   *command = aidb_read_text(r);
-	char	   *rows = aidb_read_text(r);
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("decisions could not be recorded: the background worker does not write them"),
+			 errhint("See the server's log, and max_worker_processes; with aidb.audit = 'transaction' they are kept in the caller's transaction.")));
+}
+
+/* False: no entry became free. */
+static bool
+hand_over(const char *command, const char *rows)
+{
 	int			ncommand = (int) strlen(command) + 1,
 				nrows = (int) strlen(rows) + 1;
 	bool		done = false;
 
-	if (aidb_shared == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("aidb.audit = 'durable' needs the background worker"),
-				 errhint("Add aidb to shared_preload_libraries and restart the server.")));
 	if (ncommand + nrows > AIDB_AUDIT_BYTES)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -106,11 +108,28 @@ aidb_audit(AidbReader *r)
 			done = true;
 		}
 		LWLockRelease(aidb_shared->lock);
-		if (!done)
-			wait_until(entry_is_free);
+		if (!done && !wait_until(entry_is_free))
+			return false;
 	}
 	handed_over = true;
-	aidb_wake_database(MyDatabaseId, InvalidOid);
+	aidb_wake_to_write(MyDatabaseId);
+	return true;
+}
+
+/* Takes over decisions of the run in hand. */
+void
+aidb_audit(AidbReader *r)
+{
+	char	   *command = aidb_read_text(r);
+	char	   *rows = aidb_read_text(r);
+
+	if (aidb_shared == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("aidb.audit = 'durable' needs the background worker"),
+				 errhint("Add aidb to shared_preload_libraries and restart the server.")));
+	if (!hand_over(command, rows))
+		decisions_not_written();
 }
 
 void
@@ -119,7 +138,33 @@ aidb_await_audit(void)
 	if (!handed_over)
 		return;
 	handed_over = false;
-	wait_until(own_are_written);
+	if (!wait_until(own_are_written))
+		decisions_not_written();
+}
+
+/*
+ * Rows, or without any what was handed over before: committed when it returns.
+ * False where there is no worker that could do so.
+ */
+bool
+aidb_keep(AidbReader *r)
+{
+	char	   *command = aidb_read_text(r);
+	char	   *rows = aidb_read_text(r);
+
+	if (command == NULL)
+	{
+		aidb_await_audit();
+		return true;
+	}
+	if (aidb_shared == NULL)
+		return false;
+	if (!hand_over(command, rows) || !wait_until(own_are_written))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the call could not be marked as sent, so it was not sent: the background worker does not write it"),
+				 errhint("See the server's log, and max_worker_processes.")));
+	return true;
 }
 
 /* --- the keeper's side --------------------------------------------------------- */
@@ -172,8 +217,8 @@ aidb_forget_audit(Oid database)
  * its rows are committed; what cannot be written goes to the server's log, so
  * that it is neither lost nor in the way of others.
  */
-void
-aidb_write_audit(Oid owner)
+bool
+aidb_write_audit(void)
 {
 	int			entries[AIDB_AUDIT_ENTRIES];
 	int			n = entries_of(MyDatabaseId, entries);
@@ -181,14 +226,17 @@ aidb_write_audit(Oid owner)
 	AidbOwnerScope scope;
 
 	if (n == 0)
-		return;
+		return false;
 	PG_TRY();
 	{
-		if (!OidIsValid(owner))
-			elog(ERROR, "the extension is not there any more");
+		Oid			owner;
+
 		SetCurrentStatementStartTimestamp();
 		StartTransactionCommand();
 		PushActiveSnapshot(GetTransactionSnapshot());
+		owner = aidb_extension_owner();
+		if (!OidIsValid(owner))
+			elog(ERROR, "the extension is not there any more");
 		pgstat_report_activity(STATE_RUNNING, "aidb keeper: writing decisions");
 		aidb_enter_owner(&scope, owner);
 		for (int i = 0; i < n; i++)
@@ -226,4 +274,5 @@ aidb_write_audit(Oid owner)
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(outer);
+	return true;
 }

@@ -14,6 +14,9 @@
  *	  gives one up, or, when each has one, the one that has had its worker
  *	  longest; that one hands its tasks back and ends.
  *
+ * Decisions that sessions hand over are written as they come, before all else
+ * (audit.c).
+ *
  * States: looking (one short transaction) -> waiting, for a wake-up, for the
  * end of a worker, while tasks wait for a second at most, and until the first
  * of those that sleep or wait for a person has waited long enough -> looking; it
@@ -88,9 +91,12 @@ failure_of(Oid role, bool make)
 	return &failed[nfailed++];
 }
 
-static void
+/* True: a process has ended since the last time. */
+static bool
 forget_ended(void)
 {
+	bool		some = false;
+
 	for (int i = 0; i < nstarted; i++)
 	{
 		pid_t		pid;
@@ -109,7 +115,9 @@ forget_ended(void)
 		}
 		pfree(started[i].handle);
 		started[i--] = started[--nstarted];
+		some = true;
 	}
+	return some;
 }
 
 /* The numbers of all workers of this database.  Only the keeper starts them, so none can be missing. */
@@ -348,7 +356,9 @@ aidb_keeper_main(Datum arg)
 	Oid			database;
 	Waiting		waiting[64];
 	int			nwaiting;
-	TimestampTz busy;
+	TimestampTz busy,
+				next = 0;		/* look, at the latest */
+	long		timeout = -1;	/* the same in ms; -1: when asked to */
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -360,33 +370,48 @@ aidb_keeper_main(Datum arg)
 
 	for (;;)
 	{
-		long		timeout,
-					due,
+		long		due,
 					maintenance;
-		bool		there;
+		bool		there,
+					asked,
+					wrote;
 
 		if (ProcDiePending || slot->stop)
 			proc_exit(0);
 		CHECK_FOR_INTERRUPTS();
+		asked = ConfigReloadPending;
 		aidb_process_settings();
 		if (aidb_take_wake(slot))
+		{
+			asked = true;
 			busy = GetCurrentTimestamp();
-		forget_ended();
-		there = look(waiting, &nwaiting, (int) lengthof(waiting), &due);
-		aidb_write_audit(there ? owner : InvalidOid);
-		staff(waiting, nwaiting);
-		maintenance = there ? aidb_maintain_logs(owner) : -1;
-		if (nwaiting > 0)
+		}
+		asked |= forget_ended();
+		/* a session waits for it, and it is no reason to look at all the rest */
+		aidb_take_write(slot);
+		wrote = aidb_write_audit();
+		if (wrote)
 			busy = GetCurrentTimestamp();
-		if (!has_workers() && nwaiting == 0 && due < 0 &&
-			(!there || TimestampDifferenceExceeds(busy, GetCurrentTimestamp(), aidb_worker_idle_timeout * 1000)) &&
-			aidb_leave_if_idle(slot))
-			proc_exit(0);
-		timeout = due >= 0 ? due : nwaiting > 0 ? LOOK_AGAIN_MS : has_workers() ? -1 : aidb_worker_idle_timeout * 1000L;
-		if (nwaiting > 0)
-			timeout = Min(timeout, LOOK_AGAIN_MS);
-		if (maintenance >= 0 && (timeout < 0 || maintenance < timeout))
-			timeout = maintenance;
+		if (asked || !wrote || next <= GetCurrentTimestamp())
+		{
+			there = look(waiting, &nwaiting, (int) lengthof(waiting), &due);
+			staff(waiting, nwaiting);
+			maintenance = there ? aidb_maintain_logs(owner) : -1;
+			if (nwaiting > 0)
+				busy = GetCurrentTimestamp();
+			if (!has_workers() && nwaiting == 0 && due < 0 &&
+				(!there || TimestampDifferenceExceeds(busy, GetCurrentTimestamp(), aidb_worker_idle_timeout * 1000)) &&
+				aidb_leave_if_idle(slot))
+				proc_exit(0);
+			timeout = due >= 0 ? due : nwaiting > 0 ? LOOK_AGAIN_MS : has_workers() ? -1 : aidb_worker_idle_timeout * 1000L;
+			if (nwaiting > 0)
+				timeout = Min(timeout, LOOK_AGAIN_MS);
+			if (maintenance >= 0 && (timeout < 0 || maintenance < timeout))
+				timeout = maintenance;
+			next = timeout >= 0 ? TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout) : PG_INT64_MAX;
+		}
+		else if (timeout >= 0)
+			timeout = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), next);
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (timeout >= 0 ? WL_TIMEOUT : 0), timeout, PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 	}

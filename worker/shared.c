@@ -225,6 +225,14 @@ aidb_take_wake(AidbSlot *slot)
 	return wake;
 }
 
+void
+aidb_take_write(AidbSlot *slot)
+{
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	slot->write = false;
+	LWLockRelease(aidb_shared->lock);
+}
+
 /* Frees the slot unless there is something to do again. */
 bool
 aidb_leave_if_idle(AidbSlot *slot)
@@ -232,7 +240,7 @@ aidb_leave_if_idle(AidbSlot *slot)
 	bool		leave;
 
 	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
-	leave = !slot->wake;
+	leave = !slot->wake && !slot->write;
 	if (leave)
 		memset(slot, 0, sizeof(AidbSlot));
 	LWLockRelease(aidb_shared->lock);
@@ -289,6 +297,27 @@ aidb_wake_database(Oid database, Oid role)
 	}
 	if (!keeper)
 		ask_for_keeper_locked(database);
+	LWLockRelease(aidb_shared->lock);
+}
+
+/* There are decisions for a database's keeper to write. */
+void
+aidb_wake_to_write(Oid database)
+{
+	AidbSlot   *keeper = NULL;
+
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < AIDB_SLOTS && keeper == NULL; i++)
+		if (aidb_shared->slots[i].used && aidb_shared->slots[i].database == database && !OidIsValid(aidb_shared->slots[i].role))
+			keeper = &aidb_shared->slots[i];
+	if (keeper == NULL)
+		ask_for_keeper_locked(database);
+	else
+	{
+		keeper->write = true;
+		if (keeper->attached)
+			SetLatch(keeper->latch);
+	}
 	LWLockRelease(aidb_shared->lock);
 }
 

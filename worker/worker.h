@@ -38,6 +38,7 @@ typedef struct AidbSlot
 	bool		used;
 	bool		attached;		/* its process is up */
 	bool		wake;			/* there is something to do */
+	bool		write;			/* the keeper's: there are decisions to write */
 	bool		stop;			/* it is to end */
 	bool		yield;			/* it is to hand its tasks back and end */
 	bool		held;			/* by a session, so that there is no keeper; see way.c */
@@ -98,6 +99,8 @@ extern bool aidb_leave_if_idle(AidbSlot *slot);	/* true: the process is to end *
 extern bool aidb_take_wake(AidbSlot *slot);
 extern void aidb_ask_for_keeper(Oid database);
 extern void aidb_wake_database(Oid database, Oid role);
+extern void aidb_wake_to_write(Oid database);
+extern void aidb_take_write(AidbSlot *slot);
 extern int	aidb_hold_slot(Oid database);	/* the keeper's, for this session; -1: no slot is free */
 extern bool aidb_stop_database(Oid database, bool at_once);	/* true: none of its processes is left */
 extern int	aidb_bell_of(const unsigned char *uuid);
@@ -107,7 +110,7 @@ extern void aidb_ring(int bell);
 extern void aidb_watch_utility(void);
 
 /* --- audit.c ------------------------------------------------------------------ */
-extern void aidb_write_audit(Oid owner); /* the keeper's, in no transaction; InvalidOid: nobody can have them */
+extern bool aidb_write_audit(void);	/* the keeper's, in no transaction; false: there was nothing */
 extern void aidb_forget_audit(Oid database);
 
 /* --- retention.c --------------------------------------------------------------- */

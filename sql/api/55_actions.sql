@@ -79,6 +79,14 @@ COMMENT ON FUNCTION aidb.expire_actions() IS
 REVOKE ALL ON FUNCTION aidb.expire_actions() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.expire_actions() TO aidb_governance;
 
+CREATE OR REPLACE FUNCTION aidb_internal.sent_steps(action_id uuid)
+RETURNS integer[]
+LANGUAGE c VOLATILE STRICT
+AS 'MODULE_PATHNAME', 'aidb_sent_steps';
+COMMENT ON FUNCTION aidb_internal.sent_steps(uuid) IS
+    'The steps of an action that were sent by now, whatever the transaction''s snapshot is.';
+REVOKE ALL ON FUNCTION aidb_internal.sent_steps(uuid) FROM PUBLIC;
+
 -- What describe_actions says of each tool of an agent: for the role that its tools run as, which is the caller's own when
 -- there is no purpose. Called for a running call, so the role is the one that it resolved.
 CREATE OR REPLACE FUNCTION aidb_internal.describe_actions(agent_id uuid, role text, caller text, tool text, guards jsonb)

@@ -117,6 +117,12 @@ BEGIN
         RETURN NEXT;
         EXIT WHEN outcome = 'kept';
     END LOOP;
+    IF log.kind = 'action_log' THEN
+        -- of actions that were rolled back themselves, or decided by a transaction that could not see the mark
+        DELETE FROM aidb_internal.sent_steps s
+        WHERE s.at < now() - interval '2 days'
+          AND NOT EXISTS (SELECT FROM aidb_internal.actions a WHERE a.id = s.action_id AND a.status = 'pending');
+    END IF;
     IF log.keep IS NULL THEN
         RETURN;
     END IF;

@@ -82,6 +82,24 @@ COMMENT ON TABLE aidb_internal.action_tokens IS
     'Tokens of actions that wait. Seen through aidb.pending_actions only, by whom they belong to; gone as soon as the action is decided.';
 REVOKE ALL ON aidb_internal.action_tokens FROM PUBLIC;
 
+-- What reached outside for a person who has said yes, written by the background worker before it is sent, in a transaction of
+-- its own: the confirming one may be rolled back, and the call cannot. No foreign key, because the action may be rolled back,
+-- too, and because a lock of it must not be waited for. Not in pg_extension_config_dump: what waits cannot be confirmed
+-- after a restore.
+CREATE TABLE aidb_internal.sent_steps (
+    action_id uuid NOT NULL,
+    step integer NOT NULL,
+    sent boolean NOT NULL,
+    at timestamptz NOT NULL,
+    id uuid NOT NULL,
+    CONSTRAINT sent_steps_pkey PRIMARY KEY (action_id, step, id)
+);
+COMMENT ON TABLE aidb_internal.sent_steps IS
+    'Steps of actions that were sent to an MCP server when their action was confirmed. Only the extension reads and writes it; a row goes when its action is decided.';
+COMMENT ON COLUMN aidb_internal.sent_steps.sent IS
+    'true: it is about to leave. false: it certainly never left, which takes back one of the former.';
+REVOKE ALL ON aidb_internal.sent_steps FROM PUBLIC;
+
 -- Words that administrators have added to those that come with the extension, or (allowed false) taken away from them.
 CREATE TABLE aidb_internal.confirmation_words (
     language text NOT NULL,

@@ -196,6 +196,22 @@ func Rest(steps []Step, outcomes []Outcome) []Outcome {
 	return outcomes
 }
 
+// SentBefore are the outcomes of a plan that is not run, because of steps that left the database in a confirmation that was
+// rolled back: nobody knows what they did, so they are not sent again, and nothing that belongs to them is done.
+func SentBefore(steps []Step, sent []int) []Outcome {
+	outcomes := make([]Outcome, 0, len(steps))
+	for _, s := range steps {
+		o := Outcome{Step: s.N, Tool: s.Tool, Status: StepCanceled, Error: "not run: another step of the plan was sent before"}
+		if slices.Contains(sent, s.N) {
+			o.Status = StepError
+			o.Error = "it was sent before, in a confirmation that was rolled back or interrupted, and what it did there is not on record: " +
+				"it is not sent again; find out how things stand, then ask the agent again"
+		}
+		outcomes = append(outcomes, o)
+	}
+	return outcomes
+}
+
 // Described is a tool as describe_actions shows it. Reason says why it is not permitted; "" when it is.
 type Described struct {
 	Name        string

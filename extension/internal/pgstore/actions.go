@@ -296,6 +296,7 @@ func (s *Store) Decide(ctx context.Context, a *approval.Action, e approval.Event
 	_, err := s.host.Batch(ctx, append([]spi.Statement{
 		{SQL: decideSQL, Args: []any{id, string(a.Status), outcome, decidedBy}},
 		{SQL: dropTokenSQL, Args: []any{id}},
+		{SQL: dropSentSQL, Args: []any{id}},
 	}, append(event(a, e, by, decisionID), spi.Statement{SQL: resumeSQL, Args: []any{id}})...)...)
 	return err
 }

@@ -33,6 +33,11 @@ type ActionStore interface {
 	OverdueActions(ctx context.Context, limit int) ([]*approval.Action, error)
 	// Decide writes the status and outcomes of an action that was decided, its event, and takes its token away.
 	Decide(ctx context.Context, a *approval.Action, e approval.Event, by approval.Person, decisionID uuid.UUID) error
+	// MarkSent notes that the call of a step is about to leave the database, or (left false) that it certainly did not after all.
+	// The note stays when the transaction is rolled back, as far as the server has a background worker.
+	MarkSent(ctx context.Context, action uuid.UUID, step int, left bool) error
+	// SentSteps are those that have left, in a confirmation that was rolled back.
+	SentSteps(ctx context.Context, action uuid.UUID) ([]int, error)
 	// Told marks actions of which the model is told.
 	Told(ctx context.Context, ids []uuid.UUID) error
 	// Acting is the purpose that an action's tools ran under, as it is now; held says that its agent still has it.
@@ -77,6 +82,14 @@ func (p *Approvals) enter(a *approval.Action) (leave func()) {
 func (p *Approvals) confirm(ctx context.Context, a *approval.Action) error {
 	changed := false
 	var done []approval.Outcome
+	sent, err := p.sent(ctx, a)
+	if err != nil {
+		return err
+	}
+	if len(sent) > 0 {
+		a.Status, a.Outcomes = approval.Stopped, approval.SentBefore(a.Steps, sent)
+		return p.decided(ctx, a, approval.WasConfirmed, "")
+	}
 	for i, s := range a.Steps {
 		o, void, err := p.step(ctx, a, s, a.Proofs[i], a.Previews[i])
 		if err != nil {
@@ -95,6 +108,30 @@ func (p *Approvals) confirm(ctx context.Context, a *approval.Action) error {
 	}
 	return p.decided(ctx, a, approval.WasConfirmed, reason)
 }
+
+// sent are the steps that left the database in an earlier confirmation, of which the transaction knows nothing.
+func (p *Approvals) sent(ctx context.Context, a *approval.Action) ([]int, error) {
+	if !slices.ContainsFunc(a.Proofs, func(p approval.Proof) bool { return p.Kind == approval.PreviewArguments }) {
+		return nil, nil
+	}
+	return p.Store.SentSteps(ctx, a.ID)
+}
+
+// mark is what a step's call tells before it leaves, and when it turned out not to have left.
+func (p *Approvals) mark(a *approval.Action, step int) func(context.Context, bool) error {
+	return func(ctx context.Context, left bool) error {
+		err := p.Store.MarkSent(ctx, a.ID, step, left)
+		if err != nil && left && !errors.Is(err, spi.ErrGone) && ctx.Err() == nil {
+			return &unmarked{err}
+		}
+		return err
+	}
+}
+
+// unmarked is why a call was not sent: it could not be marked. Nothing is decided then.
+type unmarked struct{ error }
+
+func (e *unmarked) Unwrap() error { return e.error }
 
 // decided records a decision about an action, and writes it.
 func (p *Approvals) decided(ctx context.Context, a *approval.Action, e approval.Event, reason string) error {
@@ -185,13 +222,18 @@ func (p *Approvals) admit(ctx context.Context, a *approval.Action, s approval.St
 	for _, m := range a.Machines {
 		scope.Guards = append(scope.Guards, &policy.Machine{Conversation: m.Conversation, Policy: m.Policy})
 	}
+	scope.mark = p.mark(a, s.N)
 	return t, scope.of(t, string(s.Args)), nil
 }
 
 // stopped is the outcome of a step that an error stopped, unless the error is the engine's.
 func (p *Approvals) stopped(ctx context.Context, o approval.Outcome, err error) (approval.Outcome, bool, error) {
+	var not *unmarked
 	if errors.Is(err, spi.ErrGone) || ctx.Err() != nil {
 		return o, false, err
+	}
+	if errors.As(err, &not) {
+		return o, false, not.error
 	}
 	var refused *Refused
 	if errors.As(err, &refused) {

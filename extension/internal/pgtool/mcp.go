@@ -122,12 +122,22 @@ func (r *Runner) passAndSend(ctx context.Context, t tool.Tool, arguments string,
 			return RemoteResult{}, err
 		}
 	}
+	if s.mark != nil {
+		if err := s.mark(ctx, true); err != nil {
+			return RemoteResult{}, err
+		}
+	}
 	result, err := call.Send(ctx, args)
 	d.Duration = r.now().Sub(d.At)
 	d.Remote = call.About()
 	switch {
 	case errors.Is(err, spi.ErrGone):
 	case NeverSent(err):
+		if s.mark != nil {
+			if noted := s.mark(ctx, false); noted != nil {
+				return result, noted
+			}
+		}
 		if undone := passage.Undo(ctx); undone != nil {
 			return result, undone
 		}

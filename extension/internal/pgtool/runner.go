@@ -43,6 +43,8 @@ type Scope struct {
 
 	// The call in hand, for the guards; see of.
 	tool, params string
+	// mark notes that a call is about to leave the database, or that it has not left after all; nil: nobody wants to know.
+	mark func(ctx context.Context, left bool) error
 }
 
 // of is the scope of one call.

@@ -36,6 +36,7 @@ const (
 	ReqPause  uint32 = 62
 	ReqAudit  uint32 = 63
 	ReqSpend  uint32 = 64
+	ReqKeep   uint32 = 65
 )
 
 // Message is one message that has arrived. Body is a list of fields.

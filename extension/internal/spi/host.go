@@ -254,9 +254,10 @@ func (r *run) Spend(_ context.Context, caller, principal string, day, calls, tok
 }
 
 // Auditor is a host that keeps rows whatever becomes of the transaction: a COPY command and its rows. It does not wait; what
-// cannot be kept ends the call.
+// cannot be kept ends the call. Settled waits until all that was given so far is kept.
 type Auditor interface {
 	Audit(command string, rows []byte) error
+	Settled(ctx context.Context) error
 }
 
 // Audit implements Auditor.
@@ -265,4 +266,32 @@ func (r *run) Audit(command string, rows []byte) error {
 	w.Text(command)
 	w.Bytes(rows)
 	return r.tell(seam.ReqAudit, 0, &w)
+}
+
+// Settled implements Auditor.
+func (r *run) Settled(_ context.Context) error {
+	var w seam.Writer
+	w.Null()
+	w.Null()
+	_, err := r.ask(seam.ReqKeep, &w)
+	return err
+}
+
+// Keeper is a host that commits rows in a transaction of its own before it answers: a COPY command and its rows. False:
+// there is nobody who could.
+type Keeper interface {
+	Keep(ctx context.Context, command string, rows []byte) (bool, error)
+}
+
+// Keep implements Keeper.
+func (r *run) Keep(_ context.Context, command string, rows []byte) (bool, error) {
+	var w seam.Writer
+	w.Text(command)
+	w.Bytes(rows)
+	reply, err := r.ask(seam.ReqKeep, &w)
+	if err != nil {
+		return false, err
+	}
+	kept := reply.Bool()
+	return kept, reply.Err()
 }

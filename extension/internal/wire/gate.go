@@ -18,6 +18,8 @@ type Limits struct {
 
 // Gate makes the requests of all sessions wait for their turn.
 type Gate interface {
+	// Needed reports whether a request with these limits has to enter: when there are any, or for a reason of the gate's own.
+	Needed(l Limits) bool
 	// Enter waits until a request of about that many tokens may be sent to what key names. leave, called once, ends the
 	// request; its argument is the number of tokens that were used, 0 when it is not known.
 	Enter(ctx context.Context, key string, l Limits, tokens int64) (leave func(used int64), err error)

@@ -138,7 +138,7 @@ func (t *Transport) Line(o Opening) (*Line, error) {
 		return nil, err
 	}
 	l := &Line{options: t.options, Client: client, scrub: newscrubber(o.Credentials, value), where: WithoutSecrets(o.URL), authName: name, auth: value}
-	if limits := o.Limits.or(t.options.Limits); limits != (Limits{}) && o.Gate != nil {
+	if limits := o.Limits.or(t.options.Limits); o.Gate != nil && o.Gate.Needed(limits) {
 		l.gate, l.limits, l.key = o.Gate, limits, gateKey(o.URL, o.Model, value)
 	}
 	return l, nil
