@@ -193,7 +193,7 @@ typedef struct AidbToolCall
 	struct _SPI_plan *plan;			/* of trusted text */
 	char	   *tool_name;		/* what the guards are asked about */
 	char	   *tool_params;	/* JSON */
-	bool		probe;			/* only asked whether it may: the guards' events are not kept */
+	bool		probe;			/* neither its effect nor the guards' events are kept */
 	int			nguards;
 	AidbGuard  *guards;
 	/* what came of it */

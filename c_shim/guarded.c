@@ -26,14 +26,15 @@ guard_and_run(void *arg)
 	Guarded    *g = arg;
 	AidbToolCall *call = g->call;
 
-	aidb_guard(call->guards, call->nguards, call->tool_name, call->tool_params, call->timeout_ms, g->owner);
+	if (call->nguards > 0)
+		aidb_guard(call->guards, call->nguards, call->tool_name, call->tool_params, call->timeout_ms, g->owner);
 	aidb_run_tool(call);
 }
 
 /*
  * A tool call behind its guards: one subtransaction holds both, so that a tool
  * that fails leaves no event.  A read-only tool is rolled back within, and keeps
- * its event.
+ * its event.  Of a probe nothing stays: it is a preview, or only a question.
  *
  * The privilege on the tool comes before the policies.  For a stored statement
  * that is privileges on tables, which are found by analysing it: only when the
@@ -47,9 +48,9 @@ aidb_run_guarded(AidbToolCall *call, Oid owner)
 	ErrorData  *e;
 	const char *reason;
 
-	if (call->nguards == 0)
+	if (call->nguards == 0 && (!call->probe || call->check_only || call->statement == NULL))
 	{
-		aidb_run_tool(call);
+		aidb_run_tool(call);	/* there is nothing to take back */
 		return;
 	}
 	(void) aidb_tool_role(call);

@@ -252,7 +252,7 @@ func (p *Approvals) perform(ctx context.Context, t tool.Tool, args map[string]js
 		contents, err := p.Runner.Execute(ctx, t, arguments, s)
 		return jsonOf(contents), false, err
 	}
-	now, seen, err := p.Runner.trial(ctx, t, args, s)
+	now, seen, err := p.Runner.trial(ctx, t, args, s, false)
 	if err != nil {
 		return nil, false, err
 	}
@@ -260,7 +260,7 @@ func (p *Approvals) perform(ctx context.Context, t tool.Tool, args map[string]js
 		return json.RawMessage(asJSON(map[string]any{"preview": shown, "execution": json.RawMessage(render(now))})), true, nil
 	}
 	if proof.Kind == approval.PreviewStatement { // that only was the preview
-		if now, err = p.Runner.perform(ctx, t, args, s, false); err != nil {
+		if now, err = p.Runner.perform(ctx, t, args, s, nil); err != nil {
 			return nil, false, err
 		}
 	}

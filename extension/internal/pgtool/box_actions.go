@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/approval"
 	"aidb/extension/internal/conversation"
@@ -79,7 +77,7 @@ func (b *box) act(ctx context.Context, arguments string) (agent.Result, error) {
 	if ask {
 		return b.propose(ctx, plan)
 	}
-	if err := b.prepare(ctx, plan); err != nil {
+	if err := b.prepareAll(ctx, plan); err != nil {
 		return agent.Result{}, err
 	}
 	var done []approval.Outcome
@@ -97,9 +95,34 @@ func (b *box) act(ctx context.Context, arguments string) (agent.Result, error) {
 	return agent.Result{Contents: asJSON(done)}, nil
 }
 
-// prepare asks for every step whether the role may run it, and only then looks at the arguments of any. Under a temporal policy
-// those of a later step are looked at when it is its turn, since only then it is known whether the policy permits it.
+// prepare is what is asked of a plan before it is tried. A single call that is tried as it is asks by that itself, as a call that is
+// run does; only where its arguments are wrong the right to call comes first.
 func (b *box) prepare(ctx context.Context, plan []planned) error {
+	if len(plan) > 1 || !alone(plan) {
+		return b.prepareAll(ctx, plan)
+	}
+	s := &plan[0]
+	args, err := tool.CheckArguments(s.tool, string(s.Args))
+	if err != nil {
+		return b.runner.permitted(ctx, s.tool, b.scope.of(s.tool, string(s.Args)), err)
+	}
+	s.args = args
+	return nil
+}
+
+// alone reports whether a plan is one call that is previewed by running it, so that one request does all of it.
+func alone(plan []planned) bool {
+	return len(plan) == 1 && plan[0].tool.Preview == nil && triable(plan[0].tool)
+}
+
+// triable reports whether running a tool and taking it back shows what it does.
+func triable(t tool.Tool) bool {
+	return t.Type == tool.SQL || t.Name == "execute_sql" || t.Name == "run_sql_query"
+}
+
+// prepareAll asks for every step whether the role may run it, and only then looks at the arguments of any. Under a temporal policy
+// those of a later step are looked at when it is its turn, since only then it is known whether the policy permits it.
+func (b *box) prepareAll(ctx context.Context, plan []planned) error {
 	for _, s := range plan {
 		scope := b.scope.of(s.tool, string(s.Args))
 		if s.N > 1 {
@@ -195,8 +218,11 @@ func (b *box) propose(ctx context.Context, plan []planned) (agent.Result, error)
 }
 
 // previews finds what each step would do. All of them run in one subtransaction that is taken back, so that a step sees
-// what those before it would have done.
+// what those before it would have done; a single call has that for itself.
 func (b *box) previews(ctx context.Context, a *approval.Action, plan []planned) (err error) {
+	if alone(plan) {
+		return b.previewStep(ctx, a, plan, 0, true)
+	}
 	host := b.runner.Host
 	if err := host.Scope(ctx, spi.ScopeBegin); err != nil {
 		return err
@@ -207,27 +233,35 @@ func (b *box) previews(ctx context.Context, a *approval.Action, plan []planned) 
 		}
 	}()
 	for i := range plan {
-		s := plan[i]
-		if err := b.ready(ctx, &s); err != nil {
-			return b.named(plan, s, err)
+		if err := b.previewStep(ctx, a, plan, i, false); err != nil {
+			return err
 		}
-		p, proof, err := b.runner.preview(ctx, s.tool, s.args, b.scope.of(s.tool, string(s.Args)))
-		if err != nil {
-			return b.named(plan, s, err)
-		}
-		p.Step, p.Tool = s.N, s.Tool
-		if p.Kind == approval.PreviewArguments {
-			p.Args = s.Args
-		}
-		a.Previews, a.Proofs = append(a.Previews, p), append(a.Proofs, proof)
 	}
 	return nil
 }
 
+func (b *box) previewStep(ctx context.Context, a *approval.Action, plan []planned, i int, alone bool) error {
+	s := plan[i]
+	if err := b.ready(ctx, &s); err != nil {
+		return b.named(plan, s, err)
+	}
+	p, proof, err := b.runner.preview(ctx, s.tool, s.args, b.scope.of(s.tool, string(s.Args)), alone)
+	if err != nil {
+		return b.named(plan, s, err)
+	}
+	p.Step, p.Tool = s.N, s.Tool
+	if p.Kind == approval.PreviewArguments {
+		p.Args = s.Args
+	}
+	a.Previews, a.Proofs = append(a.Previews, p), append(a.Proofs, proof)
+	return nil
+}
+
 // preview is what one call would do, with real figures where there is something to try.
-func (r *Runner) preview(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) (approval.Preview, approval.Proof, error) {
+// Nothing of a call that is alone is kept; who previews several takes back all of them.
+func (r *Runner) preview(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope, alone bool) (approval.Preview, approval.Proof, error) {
 	proof := approval.Proof{Digest: t.Digest(), Kind: approval.PreviewArguments}
-	if t.Preview == nil && t.Type != tool.SQL && t.Name != "execute_sql" && t.Name != "run_sql_query" {
+	if t.Preview == nil && !triable(t) {
 		_, err := r.ask(ctx, t, s, false) // a step after it may depend on where it leads
 		return approval.Preview{Kind: proof.Kind}, proof, err
 	}
@@ -236,7 +270,7 @@ func (r *Runner) preview(ctx context.Context, t tool.Tool, args map[string]json.
 			return approval.Preview{}, proof, err
 		}
 	}
-	result, proof, err := r.trial(ctx, t, args, s)
+	result, proof, err := r.trial(ctx, t, args, s, alone)
 	if err != nil {
 		return approval.Preview{}, proof, err
 	}
@@ -251,8 +285,9 @@ func (r *Runner) preview(ctx context.Context, t tool.Tool, args map[string]json.
 	return p, proof, nil
 }
 
-// trial runs what shows what a call does: the tool's preview statement, or else the call itself. Whoever calls takes it back.
-func (r *Runner) trial(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) (spi.ToolResult, approval.Proof, error) {
+// trial runs what shows what a call does: the tool's preview statement, or else the call itself. What it does is taken back at
+// once when it is a probe, else by whoever calls.
+func (r *Runner) trial(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope, probe bool) (spi.ToolResult, approval.Proof, error) {
 	proof := approval.Proof{Digest: t.Digest(), Kind: approval.PreviewExecuted}
 	var result spi.ToolResult
 	var err error
@@ -265,7 +300,7 @@ func (r *Runner) trial(ctx context.Context, t tool.Tool, args map[string]json.Ra
 		q.ReadOnly, q.Fingerprint, q.MaxRows = true, true, min(q.MaxRows, sampleRows+1)
 		result, err = r.exec(ctx, t.Name, s, q)
 	} else {
-		result, err = r.perform(ctx, t, args, s, true)
+		result, err = r.perform(ctx, t, args, s, func(q *spi.ToolRequest) { q.Fingerprint, q.Probe = true, probe })
 	}
 	proof.Affected, proof.Print = found(t, result)
 	return result, proof, err
@@ -327,77 +362,4 @@ func asJSON(v any) string {
 		return "null"
 	}
 	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// Describer knows how the tools of an agent stand for a person.
-type Describer interface {
-	Describe(ctx context.Context, agentID uuid.UUID, role, caller, tool string, machines []approval.Machine) ([]approval.Described, error)
-}
-
-// describe answers describe_actions: what is permitted in full, what is not by name with the reason.
-func (b *box) describe(ctx context.Context, t tool.Tool, arguments string) (agent.Result, error) {
-	args, err := tool.CheckArguments(t, arguments)
-	if err != nil {
-		return agent.Result{}, err
-	}
-	name := strings.TrimSpace(text(args["tool"]))
-	if name == "null" {
-		name = ""
-	}
-	machines := []approval.Machine{}
-	for _, m := range b.scope.Guards {
-		machines = append(machines, approval.Machine{Conversation: m.Conversation, Policy: m.Policy, State: m.State})
-	}
-	list, err := b.opener.Describer.Describe(ctx, b.request.AgentID, b.scope.Role, b.request.Caller.Role, name, machines)
-	if err != nil {
-		return agent.Result{}, err
-	}
-	list = slices.DeleteFunc(list, func(d approval.Described) bool { _, offered := b.tools[d.Name]; return !offered })
-	if name == "" {
-		return agent.Result{Contents: catalog(b.scope.Agent, list)}, nil
-	}
-	if len(list) == 0 {
-		return agent.Result{}, fault.New(fault.NotFound, "tool %s not found; describe_actions without an argument lists the tools", fault.Name(name))
-	}
-	d := list[0]
-	if d.Reason != "" {
-		return agent.Result{Contents: asJSON(denied{d.Name, d.Reason})}, nil
-	}
-	return agent.Result{Contents: asJSON(struct {
-		permitted
-		Schema json.RawMessage `json:"input_schema"`
-	}{permittedOf(d), b.tools[d.Name].InputSchema()})}, nil
-}
-
-type permitted struct {
-	Name     string `json:"name"`
-	Summary  string `json:"summary"`
-	Class    string `json:"class"`
-	Confirm  bool   `json:"needs_confirmation"`
-	Undoable bool   `json:"can_be_undone"`
-}
-
-type denied struct {
-	Name   string `json:"name"`
-	Reason string `json:"denied"`
-}
-
-func permittedOf(d approval.Described) permitted {
-	return permitted{d.Name, d.Description, d.Class, d.Class == approval.Confirm, d.Undoable}
-}
-
-func catalog(agentName string, list []approval.Described) string {
-	out := struct {
-		Agent     string      `json:"agent"`
-		Permitted []permitted `json:"permitted"`
-		Denied    []denied    `json:"denied"`
-	}{agentName, []permitted{}, []denied{}}
-	for _, d := range list {
-		if d.Reason == "" {
-			out.Permitted = append(out.Permitted, permittedOf(d))
-		} else {
-			out.Denied = append(out.Denied, denied{d.Name, d.Reason})
-		}
-	}
-	return asJSON(out)
 }

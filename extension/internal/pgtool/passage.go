@@ -27,11 +27,12 @@ func (s Scope) guard(q *spi.ToolRequest) {
 
 // passed takes over what the guards said of a call that they let through.
 func (r *Runner) passed(toolName string, s Scope, q spi.ToolRequest, result spi.ToolResult) {
+	question := q.Probe && (q.CheckOnly || q.Statement == "")
 	for i, g := range result.Guarded {
 		if !q.Probe && i < len(s.Guards) && s.Guards[i].Conversation == "" {
 			s.Guards[i].State = g.To
 		}
-		if g.WouldDeny != "" && !q.Probe {
+		if g.WouldDeny != "" && !question {
 			r.Decisions.Add(decision.Record{
 				At: r.now(), Tool: toolName, Point: decision.Policy, Role: q.Role, Status: decision.Allowed,
 				Object: "policy " + q.Guards[i].Policy + ", state " + g.From + ", log_only: " + g.WouldDeny,

@@ -97,20 +97,22 @@ func (r *Runner) Execute(ctx context.Context, t tool.Tool, arguments string, s S
 	case describeTool, actTool:
 		return "", fault.New(fault.Unsupported, "tool %s is for agents only", fault.Name(t.Name))
 	}
-	result, err := r.perform(ctx, t, args, s, false)
+	result, err := r.perform(ctx, t, args, s, nil)
 	if err != nil {
 		return "", err
 	}
 	return render(result), nil
 }
 
-// perform runs a tool whose work is one statement.
-func (r *Runner) perform(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope, fingerprint bool) (spi.ToolResult, error) {
+// perform runs a tool whose work is one statement; as may say more about the request.
+func (r *Runner) perform(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope, as func(*spi.ToolRequest)) (spi.ToolResult, error) {
 	q, err := r.call(ctx, t, args, s)
 	if err != nil {
 		return spi.ToolResult{}, err
 	}
-	q.Fingerprint = fingerprint
+	if as != nil {
+		as(&q)
+	}
 	return r.exec(ctx, t.Name, s, q)
 }
 

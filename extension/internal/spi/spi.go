@@ -72,7 +72,7 @@ type ToolRequest struct {
 	Guards     []Guard // temporal policies that must permit the call; all of them, in one subtransaction with its effect
 	Tool       string  // what they are asked about
 	ToolParams string  // its arguments, JSON
-	Probe      bool    // nothing that the guards write is kept
+	Probe      bool    // nothing that the statement and the guards write is kept
 }
 
 // Guard is one machine of a temporal policy that a call has to pass. Session is the conversation; "" is one that is not

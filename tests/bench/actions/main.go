@@ -5,7 +5,7 @@
 //
 // An agent is called with a model that answers at once, and with one that asks for N calls first; the difference, divided by N,
 // is what one costs. A statement is measured as one that a client sends in a transaction of its own and rolls back: what a
-// preview does, without an agent.
+// preview does, without an agent; and as the same tool that needs no confirmation, which is what the agent would run.
 package main
 
 import (
@@ -64,9 +64,13 @@ func run(ctx context.Context, calls int) error {
 	}
 	fmt.Printf("describe_actions over %d tools; medians of %d calls; goal: under %v\n\n  %.2f ms\n\n", tools, calls, goal, ms(one))
 	fmt.Printf("A preview beside its statement, an UPDATE; medians of %d; goal: at most %.1f times the statement\n\n", calls, ratio)
-	fmt.Printf("%-12s %14s %14s %8s\n", "rows", "statement", "preview", "ratio")
+	fmt.Printf("%-12s %14s %14s %8s %14s %8s\n", "rows", "statement", "proposal", "ratio", "as a call", "ratio")
 	for _, n := range rows {
 		preview, err := difference(ctx, conn, fmt.Sprintf("update_%d", n), "none", calls)
+		if err != nil {
+			return err
+		}
+		call, err := difference(ctx, conn, fmt.Sprintf("safe_%d", n), "none", calls)
 		if err != nil {
 			return err
 		}
@@ -74,7 +78,8 @@ func run(ctx context.Context, calls int) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%-12d %11.2f ms %11.2f ms %8.2f\n", n, ms(plain), ms(preview), float64(preview)/float64(plain))
+		fmt.Printf("%-12d %11.2f ms %11.2f ms %8.2f %11.2f ms %8.2f\n", n, ms(plain), ms(preview), float64(preview)/float64(plain),
+			ms(call), float64(preview)/float64(call))
 	}
 	return nil
 }
@@ -97,10 +102,12 @@ func prepare(ctx context.Context, c *cluster.Cluster) error {
 			FROM unnest('{describe,silent}'::text[]) m`, tools),
 	}
 	for _, n := range rows {
-		name := fmt.Sprintf("update_%d", n)
-		sql = append(sql, fmt.Sprintf(`SELECT aidb.create_sql_tool('%s', 'x', '%s%d', '[]', read_only => false, risk => 'confirm')`, name, update, n),
-			model(name, map[string]any{"name": name, "arguments": map[string]any{}}),
-			fmt.Sprintf(`SELECT aidb.create_agent('%[1]s', 'x', '%[1]s', tools => '{%[1]s}')`, name))
+		for kind, risk := range map[string]string{"update": "confirm", "safe": "safe"} {
+			name := fmt.Sprintf("%s_%d", kind, n)
+			sql = append(sql, fmt.Sprintf(`SELECT aidb.create_sql_tool('%s', 'x', '%s%d', '[]', read_only => false, risk => '%s')`, name, update, n, risk),
+				model(name, map[string]any{"name": name, "arguments": map[string]any{}}),
+				fmt.Sprintf(`SELECT aidb.create_agent('%[1]s', 'x', '%[1]s', tools => '{%[1]s}')`, name))
+		}
 	}
 	return c.Exec(ctx, "postgres", append(sql, "VACUUM ANALYZE", "CHECKPOINT")...)
 }
