@@ -94,12 +94,12 @@ func (r *remote) server(ctx context.Context, row *pgstore.MCPServer) (*mcp.Serve
 			return nil, err
 		}
 	}
-	headers, err := mcp.ParseHeaders(text)
+	oauth, headers, err := mcp.ParseOAuth(row.OAuth, text)
 	if err != nil {
 		return nil, err
 	}
 	srv := &mcp.Server{
-		Name: row.Name, URL: row.URL, Transport: row.Transport, Headers: headers, Timeout: row.Timeout, Concurrency: row.Concurrency,
+		Name: row.Name, URL: row.URL, Transport: row.Transport, Headers: headers, OAuth: oauth, Timeout: row.Timeout, Concurrency: row.Concurrency,
 		User: strconv.Itoa(len(r.start.Caller)) + ":" + r.start.Caller + r.start.Principal, Turns: gate{r.host, "mcp_server", row.Name, r.settled},
 	}
 	if srv.Timeout == 0 {

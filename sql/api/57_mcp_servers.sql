@@ -47,7 +47,7 @@ REVOKE ALL ON FUNCTION aidb_internal.check_mcp_server(text, text, jsonb, text[],
 
 CREATE OR REPLACE FUNCTION aidb_internal.import_mcp_tools(
     name text, url text, transport text, headers jsonb, tool_filter text[], headers_env text, headers_k8s_secret text,
-    timeout_ms integer, max_concurrency integer)
+    timeout_ms integer, max_concurrency integer, oauth jsonb)
 RETURNS text
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -57,6 +57,7 @@ DECLARE
     problem text := aidb_internal.name_problem('MCP server name', name);
 BEGIN
     headers := nullif(nullif(headers, '{}'), 'null');
+    oauth := nullif(nullif(oauth, '{}'), 'null');
     IF problem IS NULL AND (name !~ '^[A-Za-z_][A-Za-z0-9_-]*$' OR octet_length(name) > 64) THEN
         problem := format('Invalid parameters: MCP server name %s must be at most 64 letters, digits, underscores and hyphens', aidb_internal.quoted(name));
     ELSIF problem IS NULL AND url IS NULL THEN
@@ -72,11 +73,11 @@ BEGIN
             HINT = 'Register the MCP server under another name.';
     END IF;
 
-    INSERT INTO aidb_internal.mcp_servers (name, url, transport, header_source, headers_env, headers_file, tool_filter, timeout_ms, max_concurrency, owner)
+    INSERT INTO aidb_internal.mcp_servers (name, url, transport, header_source, headers_env, headers_file, oauth, tool_filter, timeout_ms, max_concurrency, owner)
     VALUES (name, url, coalesce(transport, 'streamable_http'),
             CASE WHEN headers IS NOT NULL THEN 'stored' WHEN headers_env IS NOT NULL THEN 'environment'
                  WHEN headers_k8s_secret IS NOT NULL THEN 'file' ELSE 'none' END,
-            headers_env, headers_k8s_secret, nullif(tool_filter, '{}'), timeout_ms, max_concurrency, aidb_internal.caller_oid())
+            headers_env, headers_k8s_secret, oauth, nullif(tool_filter, '{}'), timeout_ms, max_concurrency, aidb_internal.caller_oid())
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'MCP server % already exists', aidb_internal.quoted(name) USING ERRCODE = 'duplicate_object',
@@ -90,9 +91,9 @@ BEGIN
     RETURN name;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer) IS
+COMMENT ON FUNCTION aidb_internal.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) IS
     'Behind aidb.import_mcp_tools.';
-REVOKE ALL ON FUNCTION aidb_internal.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) FROM PUBLIC;
 
 -- A registration that offers nothing is a mistake that is better said at once.
 CREATE OR REPLACE FUNCTION aidb_internal.require_mcp_tools(name text)
@@ -117,14 +118,14 @@ REVOKE ALL ON FUNCTION aidb_internal.require_mcp_tools(text) FROM PUBLIC;
 CREATE OR REPLACE FUNCTION aidb.import_mcp_tools(
     name text, url text, transport text DEFAULT 'streamable_http', headers jsonb DEFAULT NULL, tool_filter text[] DEFAULT NULL,
     headers_env text DEFAULT NULL, headers_k8s_secret text DEFAULT NULL, timeout_ms integer DEFAULT NULL,
-    max_concurrency integer DEFAULT NULL)
+    max_concurrency integer DEFAULT NULL, oauth jsonb DEFAULT NULL)
 RETURNS text
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer) IS
-    'Registers an MCP server, owned by the caller, fetches its tools and returns its name; they are in aidb.tools at once. url: https, or http for loopback; within the egress list, and private addresses only when that list names them. transport: streamable_http or sse. At most one source of HTTP headers, an object of name to value: headers stores them in the database, outside dumps; headers_env names an environment variable of the server and headers_k8s_secret a file on it that hold the JSON, read at each use and limited by aidb.env_var_allowed_prefix and aidb.k8s_secret_allowed_path_prefix. They are sent to the address''s own origin only. tool_filter: exact names of the tools to take; NULL: all. timeout_ms: limit of one exchange; NULL: aidb.tool_timeout. max_concurrency: calls at a time in all sessions together; NULL: 8. A tool whose name is taken by another one is named server.tool. The definitions of the tools are pinned: one that changes later is not used until aidb.approve_mcp_tool. Raises 42710 when the name is taken, 42501 when the address or the source of headers is not allowed, 42704 when no tool matches, 08004, 08006 or 08P01 when the server does not answer as it should. Privileges: aidb_users.';
-REVOKE ALL ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer) TO aidb_users;
+COMMENT ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) IS
+    'Registers an MCP server, owned by the caller, fetches its tools and returns its name; they are in aidb.tools at once. url: https, or http for loopback; within the egress list, and private addresses only when that list names them. transport: streamable_http or sse. At most one source of HTTP headers, an object of name to value: headers stores them in the database, outside dumps; headers_env names an environment variable of the server and headers_k8s_secret a file on it that hold the JSON, read at each use and limited by aidb.env_var_allowed_prefix and aidb.k8s_secret_allowed_path_prefix. They are sent to the address''s own origin only. oauth: for a server that wants OAuth tokens, an object of client_id, issuer (the authorization server that the client is registered with) or token_url, and where needed scope, audience, resource, auth_method (client_secret_basic or client_secret_post), algorithm and key_id; the client''s client_secret or private_key (PEM) is a further member of the headers'' JSON and is sent to that authorization server alone. Tokens are got by the client credentials grant, when the server asks for one, and kept in memory only. tool_filter: exact names of the tools to take; NULL: all. timeout_ms: limit of one exchange; NULL: aidb.tool_timeout. max_concurrency: calls at a time in all sessions together; NULL: 8. A tool whose name is taken by another one is named server.tool. The definitions of the tools are pinned: one that changes later is not used until aidb.approve_mcp_tool. Raises 42710 when the name is taken, 42501 when the address or the source of headers is not allowed, 42704 when no tool matches, 08004, 08006 or 08P01 when the server does not answer as it should. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) TO aidb_users;
 
 -- The server, locked, if the caller may change it.
 CREATE OR REPLACE FUNCTION aidb_internal.own_mcp_server(name text, what text)
@@ -150,7 +151,7 @@ REVOKE ALL ON FUNCTION aidb_internal.own_mcp_server(text, text) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb_internal.update_mcp_server(
     name text, url text, transport text, headers jsonb, tool_filter text[], headers_env text, headers_k8s_secret text,
-    timeout_ms integer, max_concurrency integer)
+    timeout_ms integer, max_concurrency integer, oauth jsonb)
 RETURNS integer
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -171,6 +172,7 @@ BEGIN
                              WHEN headers_k8s_secret IS NOT NULL THEN 'file' ELSE 'none' END,
         headers_env = CASE WHEN given THEN update_mcp_server.headers_env ELSE s.headers_env END,
         headers_file = CASE WHEN given THEN headers_k8s_secret ELSE s.headers_file END,
+        oauth = nullif(nullif(coalesce(update_mcp_server.oauth, s.oauth), '{}'), 'null'),
         tool_filter = nullif(coalesce(update_mcp_server.tool_filter, s.tool_filter), '{}'),
         timeout_ms = coalesce(update_mcp_server.timeout_ms, s.timeout_ms),
         max_concurrency = coalesce(update_mcp_server.max_concurrency, s.max_concurrency),
@@ -187,21 +189,21 @@ BEGIN
     RETURN found;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer) IS
+COMMENT ON FUNCTION aidb_internal.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) IS
     'Behind aidb.update_mcp_server.';
-REVOKE ALL ON FUNCTION aidb_internal.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb.update_mcp_server(
     name text, url text DEFAULT NULL, transport text DEFAULT NULL, headers jsonb DEFAULT NULL, tool_filter text[] DEFAULT NULL,
     headers_env text DEFAULT NULL, headers_k8s_secret text DEFAULT NULL, timeout_ms integer DEFAULT NULL,
-    max_concurrency integer DEFAULT NULL)
+    max_concurrency integer DEFAULT NULL, oauth jsonb DEFAULT NULL)
 RETURNS integer
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer) IS
-    'Changes the registration of an MCP server, fetches its tools anew and returns how many there are. NULL leaves a field as it is; a source of headers replaces the one before, headers => ''{}'' removes it; tool_filter => ''{}'' admits all tools. Tools keep their pinned definitions and their names. Nothing is changed when the server does not answer or no tool matches. Raises 42704 when there is no such server, 42501 when the caller is not its owner, and what aidb.import_mcp_tools raises. Privileges: aidb_users.';
-REVOKE ALL ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer) TO aidb_users;
+COMMENT ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) IS
+    'Changes the registration of an MCP server, fetches its tools anew and returns how many there are. NULL leaves a field as it is; a source of headers replaces the one before, headers => ''{}'' removes it, oauth => ''{}'' likewise; tool_filter => ''{}'' admits all tools. Tools keep their pinned definitions and their names. Nothing is changed when the server does not answer or no tool matches. Raises 42704 when there is no such server, 42501 when the caller is not its owner, and what aidb.import_mcp_tools raises. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) TO aidb_users;
 
 CREATE OR REPLACE FUNCTION aidb_internal.refresh_mcp_tools(name text)
 RETURNS integer
@@ -252,7 +254,8 @@ SELECT
     s.max_concurrency,
     s.server_info,
     s.fetched_at,
-    now() - s.fetched_at AS age
+    now() - s.fetched_at AS age,
+    s.oauth
 FROM aidb_internal.mcp_servers s;
 COMMENT ON VIEW aidb.mcp_registry IS
     'Registered MCP servers. No column ever holds a secret. Privileges: SELECT for aidb_users and aidb_auditor, on all columns but headers and headers_env.';
@@ -265,6 +268,7 @@ COMMENT ON COLUMN aidb.mcp_registry.max_concurrency IS 'Calls at a time in all s
 COMMENT ON COLUMN aidb.mcp_registry.server_info IS 'What the server said of itself, unverified: name, version, protocol.';
 COMMENT ON COLUMN aidb.mcp_registry.fetched_at IS 'When its list of tools was last fetched.';
 COMMENT ON COLUMN aidb.mcp_registry.age IS 'How long ago that was.';
+COMMENT ON COLUMN aidb.mcp_registry.oauth IS 'How tokens are got for it, without the secret.';
 REVOKE ALL ON aidb.mcp_registry FROM PUBLIC;
 GRANT SELECT (name, url, transport, headers_k8s_secret, tool_filter, created_at, updated_at, owner, timeout_ms, max_concurrency,
-              server_info, fetched_at, age) ON aidb.mcp_registry TO aidb_users, aidb_auditor;
+              server_info, fetched_at, age, oauth) ON aidb.mcp_registry TO aidb_users, aidb_auditor;

@@ -49,6 +49,16 @@ BEGIN
         SELECT * INTO old FROM aidb_internal.mcp_tools t WHERE t.server = s.name AND t.tool = d.tool;
         IF NOT FOUND OR NOT old.listed THEN
             alias := aidb_internal.mcp_tool_name(s.name, d.tool);
+            IF old.tool IS NULL AND alias IS NOT NULL THEN
+                -- Another session may be about to commit a tool of that name: it is waited for, and not seen until then.
+                FOREACH alias IN ARRAY ARRAY[alias, s.name || '.' || d.tool, NULL] LOOP
+                    EXIT WHEN alias IS NULL;
+                    INSERT INTO aidb_internal.mcp_tools (server, tool, name, description, input_schema, hash, approved_by)
+                    VALUES (s.name, d.tool, alias, d.description, d.schema, d.hash, aidb_internal.caller())
+                    ON CONFLICT ON CONSTRAINT mcp_tools_name_key DO NOTHING;
+                    EXIT WHEN FOUND;
+                END LOOP;
+            END IF;
             IF alias IS NULL THEN
                 RAISE WARNING 'tool % of MCP server % is left out: its name is taken', aidb_internal.quoted(d.tool), aidb_internal.quoted(s.name);
                 CONTINUE;
@@ -57,8 +67,7 @@ BEGIN
             END IF;
         END IF;
         IF old.tool IS NULL THEN
-            INSERT INTO aidb_internal.mcp_tools (server, tool, name, description, input_schema, hash, approved_by)
-            VALUES (s.name, d.tool, alias, d.description, d.schema, d.hash, aidb_internal.caller());
+            NULL; -- it is in
         ELSIF old.hash = d.hash THEN
             UPDATE aidb_internal.mcp_tools t SET
                 listed = true, name = CASE WHEN old.listed THEN t.name ELSE alias END,

@@ -11,6 +11,8 @@ CREATE TABLE aidb_internal.mcp_servers (
     header_source text NOT NULL DEFAULT 'none',
     headers_env text,
     headers_file text,
+    -- how tokens are got; the client's secret is in what the headers come from
+    oauth jsonb,
     tool_filter text[],
     timeout_ms integer,
     max_concurrency integer,
@@ -46,7 +48,7 @@ CREATE TABLE aidb_internal.mcp_credentials (
     CONSTRAINT mcp_credentials_server_fkey FOREIGN KEY (server) REFERENCES aidb_internal.mcp_servers (name) ON DELETE CASCADE
 );
 COMMENT ON TABLE aidb_internal.mcp_credentials IS
-    'HTTP headers given to aidb.import_mcp_tools. Readable by superusers only, returned by no function or view, and not part of a dump. Prefer headers_env or headers_k8s_secret, which keep the secret out of the database.';
+    'HTTP headers, and secrets of OAuth clients, given to aidb.import_mcp_tools. Readable by superusers only, returned by no function or view, and not part of a dump. Prefer headers_env or headers_k8s_secret, which keep the secret out of the database.';
 REVOKE ALL ON aidb_internal.mcp_credentials FROM PUBLIC;
 
 CREATE TABLE aidb_internal.mcp_tools (

@@ -24,6 +24,7 @@ type Server struct {
 	mu        sync.Mutex
 	headers   []http.Header
 	calls     []string
+	next      chan struct{} // closed by the next call
 	cancelled int
 	released  chan struct{}
 }
@@ -44,7 +45,7 @@ func StartAt(t testing.TB, address string) *Server {
 }
 
 func start(at net.Listener) *Server {
-	s := &Server{released: make(chan struct{})}
+	s := &Server{released: make(chan struct{}), next: make(chan struct{})}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "fake", Version: "1"}, nil)
 	s.Tools()
 	mux := http.NewServeMux()
@@ -68,9 +69,10 @@ func start(at net.Listener) *Server {
 // URL is the address of one of the paths.
 func (s *Server) URL(path string) string { return s.http.URL + path }
 
-// Close stops the server and cuts its connections.
+// Close stops the server and cuts its connections. A call of the tool wait, whose caller is gone then, would hold it up.
 func (s *Server) Close() {
 	s.http.CloseClientConnections()
+	s.Release()
 	s.http.Close()
 }
 
@@ -86,6 +88,13 @@ func (s *Server) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.calls...)
+}
+
+// NextCall is closed when a tool is called from now on.
+func (s *Server) NextCall() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next
 }
 
 // Cancelled is how many calls of the tool wait were told that they are cancelled.
@@ -118,6 +127,8 @@ func (s *Server) Tool(name, description string, properties map[string]any, run f
 		func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			s.mu.Lock()
 			s.calls = append(s.calls, name)
+			close(s.next)
+			s.next = make(chan struct{})
 			s.mu.Unlock()
 			var a Arguments
 			_ = json.Unmarshal(r.Params.Arguments, &a)

@@ -114,17 +114,18 @@ func TestCancel_EndsTheCallAndTellsTheServer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ann := server.Conn(t, "ann")
 			register(t, ann, c.name, fake.URL(c.path), "transport => '"+c.transport+"'")
-			before, calls := fake.Cancelled(), len(fake.Calls())
+			before, called := fake.Cancelled(), fake.NextCall()
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
-				for len(fake.Calls()) == calls && ctx.Err() == nil {
-					time.Sleep(time.Millisecond)
+				select {
+				case <-called:
+				case <-ctx.Done():
 				}
 				_ = ann.PgConn().CancelRequest(ctx)
 			}()
 			require.Contains(t, fails(t, ann, "57014", runTool, "wait", `{}`), "canceling statement")
 			cancel()
-			require.Eventually(t, func() bool { return fake.Cancelled() > before }, 20*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return fake.Cancelled() > before }, waitFor, tick)
 			require.Equal(t, "echo: again", text(t, ann, "echo", `{"text": "again"}`))
 		})
 	}

@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Setenv("AIDB_MCP_TEST", `{"X-From-Env": "`+secret+`"}`)
+	os.Setenv("AIDB_MCP_CLIENT", `{"client_secret": "`+secret+`"}`)
 	fake = fakemcp.Start()
 	servertest.Main(m, cluster.Options{Conf: []string{"aidb.k8s_secret_allowed_path_prefix = '" + folder + "'", "aidb.tool_timeout = '20s'"}}, &server)
 }

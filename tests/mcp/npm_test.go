@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -138,58 +137,6 @@ func TestEverything(t *testing.T) {
 			fails(t, ann, "57014", runTool, "trigger-long-running-operation", `{"duration": 600, "steps": 600}`)
 			servertest.Exec(t, ann, "RESET statement_timeout")
 			require.Equal(t, "Echo: again", text(t, ann, "echo", `{"message": "again"}`))
-		})
-	}
-}
-
-// absent says why a client scenario of the protocol's conformance tests is not one that aidb can pass: it is about something
-// that aidb does not do, and does not claim to.
-func absent(scenario string) string {
-	switch {
-	case strings.HasPrefix(scenario, "auth/"):
-		return "OAuth: somebody would have to look at a browser; aidb sends headers that were made elsewhere"
-	case scenario == "elicitation-sep1034-client-defaults":
-		return "elicitation: no person is there to be asked"
-	}
-	return ""
-}
-
-// TestConformance runs every client scenario of the protocol's conformance tests but those of what is absent; of these two, to see
-// that they end, with an error that says what is wrong.
-func TestConformance(t *testing.T) {
-	main := filepath.Join(modules(t), "conformance", "dist", "index.js")
-	client := filepath.Join(t.TempDir(), "client")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", client, "./cmd/conformance")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	list, err := exec.CommandContext(t.Context(), "node", main, "list", "--client").CombinedOutput()
-	require.NoError(t, err, "%s", list)
-	scenarios := regexp.MustCompile(`(?m)^ +- (\S+)$`).FindAllStringSubmatch(string(list), -1)
-	require.Greater(t, len(scenarios), 20, "%s", list)
-	for _, match := range scenarios {
-		scenario := match[1]
-		t.Run(scenario, func(t *testing.T) {
-			var out []byte
-			if why := absent(scenario); why != "" {
-				if scenario != "auth/metadata-default" && !strings.HasPrefix(scenario, "elicitation") {
-					return
-				}
-				cmd := exec.CommandContext(t.Context(), "node", main, "client", "--command", client, "--scenario", scenario, "--timeout", "60000", "-o", t.TempDir())
-				cmd.Env = append(os.Environ(), fmt.Sprintf("AIDB_TEST_DATABASE=postgres://ann@127.0.0.1:%d/%s", server.Port, servertest.Database))
-				out, err = cmd.CombinedOutput()
-				require.Error(t, err, "it passes: take it out of absent (%s)", why)
-				require.NotContains(t, string(out), "timed out")
-				return
-			}
-			// One of them measures times, on a machine that has other work: it may have another try.
-			for try := 1; ; try++ {
-				cmd := exec.CommandContext(t.Context(), "node", main, "client", "--command", client, "--scenario", scenario, "--timeout", "60000", "-o", t.TempDir())
-				cmd.Env = append(os.Environ(), fmt.Sprintf("AIDB_TEST_DATABASE=postgres://ann@127.0.0.1:%d/%s", server.Port, servertest.Database))
-				if out, err = cmd.CombinedOutput(); err == nil || try == 3 {
-					break
-				}
-			}
-			require.NoError(t, err, "%s", out)
 		})
 	}
 }

@@ -49,7 +49,7 @@ func (p *Pool) exchange(ctx context.Context, srv *Server, what string, do func(c
 		if f.Outcome == NeverSent || f.lost || !s.alive() {
 			p.forget(s)
 		}
-		again := kept && try == 1 && (f.Outcome == NeverSent || f.lost)
+		again := kept && try == 1 && (f.Outcome == NeverSent || f.lost) && m.tokenless() == nil
 		if !again || bounded.Err() != nil {
 			return over(ctx, f)
 		}

@@ -3,8 +3,10 @@ package mcp
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -88,6 +90,9 @@ func (m *mark) failure(ctx context.Context, srv *Server, what string, err error)
 	case status == 401 || status == 403:
 		f.Outcome = Answered
 		f.Err = fault.Wrap(err, fault.ServerAuth, "MCP server %s does not accept the headers (HTTP %d)", name, status)
+		if srv.OAuth != nil {
+			f.Err = fault.Wrap(err, fault.ServerAuth, "MCP server %s does not accept the token (HTTP %d)", name, status)
+		}
 	case status == 404 || status == 405 || status == 400 || status == 406 || status == 415:
 		f.Outcome, f.lost = Answered, true
 		f.Err = fault.Wrap(err, fault.ServerProtocol, "MCP server %s does not accept the request (HTTP %d)", name, status).
@@ -136,15 +141,25 @@ func reason(err error) string {
 
 // scrub is a text that the server may have written: one line, bounded, without the secrets that we sent it.
 func (s *Server) scrub(text string) string {
-	for _, value := range s.Headers {
-		secrets := []string{value}
-		if _, token, two := strings.Cut(value, " "); two {
-			secrets = append(secrets, token) // of "Bearer token"
+	values := slices.Collect(maps.Values(s.Headers))
+	if s.OAuth != nil {
+		values = append(values, s.OAuth.clientSecret, s.OAuth.privateKey)
+	}
+	if s.tokens != nil {
+		if t := s.tokens.token.Load(); t != nil {
+			values = append(values, t.AccessToken)
 		}
-		for _, secret := range secrets {
-			if len(secret) >= 4 {
-				text = strings.ReplaceAll(text, secret, "***")
-			}
+	}
+	for _, value := range slices.Clone(values) {
+		if _, token, two := strings.Cut(value, " "); two {
+			values = append(values, token) // of "Bearer token"
+		}
+	}
+	// The longer ones first, of which a shorter one may be a part.
+	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
+	for _, value := range values {
+		if len(value) >= 4 {
+			text = strings.ReplaceAll(text, value, "***")
 		}
 	}
 	return line(text, maxServerText)

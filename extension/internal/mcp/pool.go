@@ -31,6 +31,8 @@ type Server struct {
 	URL       string
 	Transport string
 	Headers   map[string]string
+	// OAuth gets tokens for it; nil: it is used without.
+	OAuth *OAuth
 	// Timeout bounds one exchange, 0: only the context does.
 	Timeout time.Duration
 	// Concurrency is how many calls may be under way at a time, in all sessions together; 0: DefaultConcurrency.
@@ -41,6 +43,8 @@ type Server struct {
 	Session string
 	// User is whom the session is for: a server may keep a state for each session, which nobody else should meet.
 	User string
+
+	tokens *tokens // of the session in use
 }
 
 // Turns counts the calls under way in all processes that share it.
@@ -60,6 +64,8 @@ const (
 	maxSessions = 16
 	// idleLimit is how long a session is kept unused.
 	idleLimit = 5 * time.Minute
+	// sweepEvery is how often it is looked for such.
+	sweepEvery = time.Minute
 )
 
 // Options are the settings that hold for every server.
@@ -81,12 +87,13 @@ type Pool struct {
 	base     *http.Transport
 	sessions map[string]*session
 	legacy   map[string]bool // servers that speak an older protocol: they need not be asked again
-	sweeping bool
+	tokens   map[string]*tokens
+	sweeper  *time.Timer // nil: there are no sessions
 }
 
 // NewPool returns an empty pool.
 func NewPool(o Options) *Pool {
-	return &Pool{options: o, sessions: map[string]*session{}, legacy: map[string]bool{}}
+	return &Pool{options: o, sessions: map[string]*session{}, legacy: map[string]bool{}, tokens: map[string]*tokens{}}
 }
 
 // Reconfigure replaces the options. Sessions that depend on what has changed are closed.
@@ -97,6 +104,7 @@ func (p *Pool) Reconfigure(o Options) {
 		return
 	}
 	p.options, p.base = o, nil
+	clear(p.tokens)
 	p.closeAll()
 }
 
@@ -123,7 +131,7 @@ func (p *Pool) discard(s *session) {
 func (s *Server) key() string {
 	h := sha256.New()
 	field := func(text string) { h.Write([]byte(strconv.Itoa(len(text)) + ":" + text)) }
-	for _, f := range []string{s.Name, s.URL, s.Transport, s.User} {
+	for _, f := range []string{s.Name, s.URL, s.Transport, s.User, s.OAuth.id()} {
 		field(f)
 	}
 	names := make([]string, 0, len(s.Headers))
@@ -144,13 +152,16 @@ func (p *Pool) session(ctx context.Context, srv *Server) (s *session, kept bool,
 	p.mu.Lock()
 	s = p.sessions[key]
 	if s != nil && s.alive() {
-		s.used = time.Now()
+		s.used, srv.tokens = time.Now(), s.tokens
 		p.mu.Unlock()
 		return s, true, nil
 	}
 	delete(p.sessions, key)
 	options, legacy := p.options, p.legacy[srv.URL]
 	base, err := p.transport()
+	if err == nil && srv.OAuth != nil {
+		srv.tokens = p.tokensOf(srv, base)
+	}
 	p.mu.Unlock()
 	if err != nil {
 		return nil, false, err
@@ -167,11 +178,24 @@ func (p *Pool) session(ctx context.Context, srv *Server) (s *session, kept bool,
 	p.makeRoom()
 	s.used = time.Now()
 	p.sessions[key] = s
-	if !p.sweeping {
-		p.sweeping = true
-		safego.Go(&p.group, "sweeping MCP sessions", p.sweep)
+	if p.sweeper == nil {
+		p.sweeper = time.AfterFunc(sweepEvery, p.sweep)
 	}
 	return s, false, nil
+}
+
+// tokensOf returns what gets tokens for the server: whoever it is for, the client is the same. The lock is held.
+func (p *Pool) tokensOf(srv *Server, base *http.Transport) *tokens {
+	key := srv.URL + "\x00" + srv.OAuth.id()
+	t := p.tokens[key]
+	if t == nil {
+		if len(p.tokens) >= 4*maxSessions {
+			clear(p.tokens) // sessions keep theirs
+		}
+		t = newTokens(srv, p.options, base)
+		p.tokens[key] = t
+	}
+	return t
 }
 
 // makeRoom closes the session that was used least recently when there are too many. The lock is held.
@@ -189,21 +213,23 @@ func (p *Pool) makeRoom() {
 	}
 }
 
-// sweep closes sessions that nobody uses, until there are none left.
+// sweep closes sessions that nobody uses, and comes again as long as there are any.
 func (p *Pool) sweep() {
-	for more := true; more; {
-		time.Sleep(idleLimit / 5)
+	_ = safego.Call("sweeping MCP sessions", func() {
 		p.mu.Lock()
+		defer p.mu.Unlock()
 		for key, s := range p.sessions {
 			if time.Since(s.used) > idleLimit && !s.busy() || !s.alive() {
 				delete(p.sessions, key)
 				p.discard(s)
 			}
 		}
-		more = len(p.sessions) > 0
-		p.sweeping = more
-		p.mu.Unlock()
-	}
+		if len(p.sessions) > 0 {
+			p.sweeper.Reset(sweepEvery)
+		} else {
+			p.sweeper = nil
+		}
+	})
 }
 
 // forget drops a session that turned out to be of no use.

@@ -30,6 +30,7 @@ type session struct {
 	// changed: the server has said that its list of tools is not what it was.
 	changed atomic.Bool
 	calls   atomic.Int64
+	tokens  *tokens   // nil: none are used
 	used    time.Time // under the pool's lock
 
 	mu       sync.Mutex
@@ -63,11 +64,11 @@ func open(ctx context.Context, srv *Server, o Options, base *http.Transport, leg
 	client := &http.Client{
 		Transport: &carrier{
 			base: guard.Wrap(base), origin: origin(u.Scheme, u.Host), headers: srv.Headers,
-			limit: limit, streamable: srv.Transport != SSE,
+			tokens: srv.tokens, limit: limit, streamable: srv.Transport != SSE,
 		},
 		CheckRedirect: guard.Redirect,
 	}
-	s := &session{progress: map[any]func(Progress){}}
+	s := &session{tokens: srv.tokens, progress: map[any]func(Progress){}}
 	m := &mark{}
 	life, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), markKey{}, m))
 	s.cancel = cancel

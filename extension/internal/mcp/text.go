@@ -40,26 +40,40 @@ func line(s string, max int) string {
 
 // ParseHeaders reads a JSON object of header → value. The error repeats neither.
 func ParseHeaders(text string) (map[string]string, error) {
+	headers, err := decodeHeaders(text)
+	if err == nil {
+		err = checkHeaders(headers)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return headers, nil
+}
+
+func decodeHeaders(text string) (headers map[string]string, err error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
-	var headers map[string]string
 	if json.Unmarshal([]byte(text), &headers) != nil {
 		return nil, fault.New(fault.InvalidArgument, "headers must be a JSON object of texts by header name")
 	}
+	return headers, nil
+}
+
+func checkHeaders(headers map[string]string) error {
 	if len(headers) > maxHeaders {
-		return nil, fault.New(fault.InvalidArgument, "headers must not be more than %d", maxHeaders)
+		return fault.New(fault.InvalidArgument, "headers must not be more than %d", maxHeaders)
 	}
 	for name, value := range headers {
 		if !token(name) || reserved[http.CanonicalHeaderKey(name)] || strings.HasPrefix(http.CanonicalHeaderKey(name), "Mcp-") {
-			return nil, fault.New(fault.InvalidArgument, "headers has a name that cannot be sent, or is the protocol's own")
+			return fault.New(fault.InvalidArgument, "headers has a name that cannot be sent, or is the protocol's own")
 		}
 		if len(value) > maxHeader || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			return nil, fault.New(fault.InvalidArgument, "headers has a value that cannot be sent").
+			return fault.New(fault.InvalidArgument, "headers has a value that cannot be sent").
 				WithHint("A line break at its end is the usual cause.")
 		}
 	}
-	return headers, nil
+	return nil
 }
 
 const (

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/oauth2"
+
 	"aidb/extension/internal/fault"
 )
 
@@ -34,6 +36,7 @@ type carrier struct {
 	base       http.RoundTripper // checks the address
 	origin     string
 	headers    map[string]string
+	tokens     *tokens // nil: none are used
 	limit      int64
 	streamable bool
 
@@ -47,8 +50,9 @@ type mark struct {
 	tooDeep  atomic.Bool
 	status   atomic.Int64 // of the last answer
 
-	mu  sync.Mutex
-	err error // below HTTP
+	mu      sync.Mutex
+	err     error // below HTTP
+	noToken error // why the exchange has none; it does not ask again
 }
 
 type markKey struct{}
@@ -72,7 +76,20 @@ func (m *mark) networkError() error {
 	return m.err
 }
 
+func (m *mark) tokenless() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.noToken
+}
+
+func (m *mark) withoutToken(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.noToken = err
+}
+
 var (
+	errNoOther  = errors.New("a new token was refused")
 	errTooLarge = errors.New("message is too large")
 	errTooDeep  = errors.New("message is nested too deeply")
 )
@@ -114,7 +131,7 @@ func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 			r.Header.Set(name, value)
 		}
 	}
-	resp, err := c.base.RoundTrip(r)
+	resp, err := c.send(r, m, home)
 	late := timer != nil && !timer.Stop()
 	if err != nil || late {
 		if err == nil {
@@ -131,6 +148,66 @@ func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	m.status.Store(int64(resp.StatusCode))
 	resp.Body = c.bounded(resp, m, cancel, speaksUnasked)
 	return resp, nil
+}
+
+// send sends a request; to the server's own origin with a token where it wants one. It refuses who has none, or an old one,
+// before it does anything: so the same request is sent again with another.
+func (c *carrier) send(r *http.Request, m *mark, home bool) (*http.Response, error) {
+	if c.tokens == nil || !home {
+		return c.base.RoundTrip(r)
+	}
+	token, err := c.token(r.Context(), m)
+	if err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, err
+	}
+	if token != nil {
+		token.SetAuthHeader(r)
+	}
+	resp, err := c.base.RoundTrip(r)
+	if err != nil || r.Body != nil && r.GetBody == nil {
+		return resp, err
+	}
+	ch := challenged(resp)
+	if ch == nil || m.tokenless() != nil {
+		return resp, nil
+	}
+	m.sent.Store(false)
+	fresh, err := c.tokens.renew(r.Context(), token, ch)
+	if err == nil && fresh == nil {
+		return resp, nil
+	}
+	_ = resp.Body.Close()
+	if err != nil {
+		m.withoutToken(err)
+		return nil, err
+	}
+	again := r.Clone(r.Context())
+	if r.GetBody != nil {
+		if again.Body, err = r.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	fresh.SetAuthHeader(again)
+	resp, err = c.base.RoundTrip(again)
+	if err == nil && resp.StatusCode == http.StatusUnauthorized {
+		m.withoutToken(errNoOther)
+	}
+	return resp, err
+}
+
+// token is the token to send; nil: none yet. An exchange that could not get one does not try again.
+func (c *carrier) token(ctx context.Context, m *mark) (*oauth2.Token, error) {
+	if err := m.tokenless(); err != nil && !errors.Is(err, errNoOther) {
+		return nil, err
+	}
+	token, err := c.tokens.current(ctx)
+	if err != nil {
+		m.withoutToken(err)
+	}
+	return token, err
 }
 
 // silence is the answer of a server that does not speak unasked.

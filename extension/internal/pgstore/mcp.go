@@ -17,9 +17,10 @@ type MCPServer struct {
 	Headers     json.RawMessage // stored ones; nil: none
 	HeadersEnv  string
 	HeadersFile string
-	Timeout     time.Duration // 0: the setting's
-	Concurrency int           // 0: the default
-	Age         time.Duration // of its list of tools; negative: it was never fetched
+	OAuth       json.RawMessage // settings without their secret, which is among the headers; nil: none
+	Timeout     time.Duration   // 0: the setting's
+	Concurrency int             // 0: the default
+	Age         time.Duration   // of its list of tools; negative: it was never fetched
 }
 
 // MCPTool is a tool of a server and what is to be known before it is called.
@@ -32,7 +33,7 @@ type MCPTool struct {
 	Allowed bool
 }
 
-const serverColumns = `s.name, s.url, s.transport, s.header_source, c.headers, s.headers_env, s.headers_file, s.timeout_ms,
+const serverColumns = `s.name, s.url, s.transport, s.header_source, c.headers, s.headers_env, s.headers_file, s.oauth, s.timeout_ms,
        s.max_concurrency, coalesce(extract(epoch FROM clock_timestamp() - s.fetched_at), -1)::bigint`
 
 const serverSQL = `
@@ -52,7 +53,7 @@ WHERE t.name = $1 AND t.listed`
 func (r *row) server() (MCPServer, error) {
 	s := MCPServer{Name: r.text(), URL: r.text(), Transport: r.text()}
 	source := r.text()
-	s.Headers, s.HeadersEnv, s.HeadersFile = r.raw(), r.text(), r.text()
+	s.Headers, s.HeadersEnv, s.HeadersFile, s.OAuth = r.raw(), r.text(), r.text(), r.raw()
 	if ms := r.number(); ms != nil {
 		s.Timeout = time.Duration(*ms) * time.Millisecond
 	}

@@ -1,0 +1,133 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+
+	"aidb/extension/internal/fault"
+)
+
+// issuer is what is known of the authorization server and of what it is asked for.
+type issuer struct {
+	tokenURL string
+	audience string // of assertions
+	style    oauth2.AuthStyle
+	scopes   []string // that the MCP server has use for
+	resource string
+}
+
+// discover looks up what the registration does not say: the MCP server's description of itself (RFC 9728), then that of the
+// issuer (RFC 8414, or OpenID Connect's). What the MCP server says decides nothing but whether the issuer is one of its own.
+func (t *tokens) discover(ctx context.Context, ch *challenge) (*issuer, error) {
+	o := t.oauth
+	from := &issuer{tokenURL: o.TokenURL, audience: o.Issuer, style: oauth2.AuthStyleInHeader, resource: t.resource}
+	if o.AuthMethod == post {
+		from.style = oauth2.AuthStyleInParams
+	}
+	if o.TokenURL != "" {
+		if from.audience == "" {
+			from.audience = o.TokenURL
+		}
+		return from, nil
+	}
+	described, err := t.described(ctx, ch)
+	if err != nil {
+		return nil, err
+	}
+	if described != nil {
+		if !slices.ContainsFunc(described.AuthorizationServers, func(s string) bool { return sameIssuer(s, o.Issuer) }) {
+			return nil, fault.New(fault.ServerAuth, "it does not name %s as its authorization server", host(o.Issuer)).
+				WithHint("The client's secret is sent to the issuer of the registration only: aidb.update_mcp_server(oauth => …) changes it.")
+		}
+		from.resource = described.Resource
+		from.scopes = described.ScopesSupported[:min(len(described.ScopesSupported), maxScopes)]
+	}
+	ask := &asker{base: t.base}
+	meta, err := auth.GetAuthServerMetadata(ctx, o.Issuer, &http.Client{Transport: ask, CheckRedirect: t.redirect})
+	switch {
+	case err != nil:
+		return nil, t.failure(ctx, ask, o.Issuer, err)
+	case meta == nil || meta.TokenEndpoint == "":
+		return nil, fault.New(fault.ServerAuth, "authorization server %s does not say where tokens are", host(o.Issuer)).
+			WithHint(`Give "token_url" in oauth.`)
+	}
+	from.tokenURL, from.audience = meta.TokenEndpoint, meta.Issuer
+	methods := meta.TokenEndpointAuthMethodsSupported
+	if o.AuthMethod == "" && slices.Contains(methods, post) && !slices.Contains(methods, basic) {
+		from.style = oauth2.AuthStyleInParams
+	}
+	return from, nil
+}
+
+// described is what the MCP server says of itself; nil when it says nothing. Where it says something, it must be of itself.
+func (t *tokens) described(ctx context.Context, ch *challenge) (*oauthex.ProtectedResourceMetadata, error) {
+	u, err := url.Parse(t.resource)
+	if err != nil {
+		return nil, fault.New(fault.InvalidArgument, "URL of MCP server %s cannot be read", fault.Name(t.server))
+	}
+	o := t.oauth
+	const known = "/.well-known/oauth-protected-resource"
+	root := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+	type place struct{ at, of string }
+	places := []place{{root + strings.TrimRight(known+u.EscapedPath(), "/"), t.resource}}
+	if u.Path != "" && u.Path != "/" {
+		places = append(places, place{root + known, root})
+	}
+	if ch != nil && ch.metadata != "" {
+		places = []place{{ch.metadata, t.resource}, {ch.metadata, root}} // it has said where
+	}
+	var last error
+	for _, p := range places {
+		ask := &asker{base: t.base}
+		d, err := oauthex.GetProtectedResourceMetadata(ctx, p.at, p.of, &http.Client{Transport: ask, CheckRedirect: t.redirect})
+		if err == nil {
+			return d, nil
+		}
+		if ask.status < 400 || ask.status >= 500 {
+			last = undescribed(o, ask, err)
+		}
+	}
+	return nil, last
+}
+
+func undescribed(o *OAuth, ask *asker, err error) error {
+	var refused *fault.Error
+	if errors.As(ask.err, &refused) || errors.As(err, &refused) {
+		return fault.Wrap(refused, refused.Kind, "its description cannot be read: %s", refused.Message).WithHint("%s", refused.Hint)
+	}
+	if ask.err != nil {
+		err = ask.err
+	}
+	return fault.New(fault.ServerAuth, "its description cannot be read: %s", o.scrub(reason(err)))
+}
+
+// sameIssuer compares as the protocol's library does.
+func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
+
+// asker bounds what authorization servers say, and notes how it went: the errors of those who read it are texts.
+type asker struct {
+	base   http.RoundTripper
+	status int
+	err    error
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a *asker) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("User-Agent", "aidb")
+	resp, err := a.base.RoundTrip(r)
+	if a.err = err; err != nil {
+		return nil, err
+	}
+	a.status = resp.StatusCode
+	resp.Body = &body{ReadCloser: resp.Body, mark: &mark{}, cancel: func() {}, left: maxDocument}
+	return resp, nil
+}

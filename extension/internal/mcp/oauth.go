@@ -1,0 +1,125 @@
+package mcp
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"aidb/extension/internal/fault"
+)
+
+// OAuth is how aidb gets tokens for a server by itself: the client credentials grant, in which nobody is asked. Where the
+// client's secret may go is settled by whoever registers the server, never by the server: Issuer or TokenURL must be given.
+type OAuth struct {
+	ClientID string `json:"client_id"`
+	// Issuer is the authorization server. Its token endpoint is looked up, and the MCP server must name it.
+	Issuer string `json:"issuer"`
+	// TokenURL is the token endpoint; nothing is looked up then.
+	TokenURL string `json:"token_url"`
+	// Scope replaces what the server asks for.
+	Scope string `json:"scope"`
+	// Audience is a parameter that some authorization servers want.
+	Audience string `json:"audience"`
+	// Resource is the resource indicator; nil: the server's address; empty: none is sent.
+	Resource *string `json:"resource"`
+	// AuthMethod is client_secret_basic or client_secret_post; empty: what the authorization server prefers.
+	AuthMethod string `json:"auth_method"`
+	// Algorithm and KeyID go into the header of the assertions that are signed with a private key.
+	Algorithm string `json:"algorithm"`
+	KeyID     string `json:"key_id"`
+
+	clientSecret, privateKey string
+}
+
+// What the JSON of the headers holds besides headers when there is an OAuth.
+const (
+	clientSecret = "client_secret"
+	privateKey   = "private_key"
+)
+
+// maxOAuth bounds a setting.
+const maxOAuth = 2000
+
+// ParseOAuth reads the settings of a registration, and takes the client's secret out of the JSON of its headers.
+func ParseOAuth(settings json.RawMessage, secrets string) (o *OAuth, headers map[string]string, err error) {
+	if len(settings) == 0 {
+		headers, err = ParseHeaders(secrets)
+		return nil, headers, err
+	}
+	o = &OAuth{}
+	if err := o.settings(settings); err != nil {
+		return nil, nil, err
+	}
+	values, err := decodeHeaders(secrets)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.clientSecret, o.privateKey = values[clientSecret], values[privateKey]
+	delete(values, clientSecret)
+	delete(values, privateKey)
+	if (o.clientSecret == "") == (o.privateKey == "") {
+		return nil, nil, fault.New(fault.InvalidArgument, "oauth needs either client_secret or private_key beside the headers").
+			WithHint("It belongs into the JSON that headers, headers_env or headers_k8s_secret gives, not into oauth.")
+	}
+	if o.privateKey != "" && o.AuthMethod != "" {
+		return nil, nil, fault.New(fault.InvalidArgument, "oauth member 'auth_method' is for a client_secret")
+	}
+	for name := range values {
+		if http.CanonicalHeaderKey(name) == "Authorization" {
+			return nil, nil, fault.New(fault.InvalidArgument, "headers must not have Authorization when oauth is given")
+		}
+	}
+	return o, values, checkHeaders(values)
+}
+
+func (o *OAuth) settings(text json.RawMessage) error {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil || members == nil {
+		return fault.New(fault.InvalidArgument, "oauth must be a JSON object")
+	}
+	if members[clientSecret] != nil || members[privateKey] != nil {
+		return fault.New(fault.InvalidArgument, "oauth must not hold the secret: everybody may read it").
+			WithHint("Put client_secret or private_key into the JSON that headers, headers_env or headers_k8s_secret gives.")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if d.Decode(o) != nil {
+		return fault.New(fault.InvalidArgument, "oauth has a member that is not known or not a text").
+			WithHint("Known are client_id, issuer, token_url, scope, audience, resource, auth_method, algorithm and key_id.")
+	}
+	switch {
+	case o.ClientID == "":
+		return fault.New(fault.InvalidArgument, "oauth member 'client_id' is missing")
+	case o.Issuer == "" && o.TokenURL == "":
+		return fault.New(fault.InvalidArgument, "oauth needs issuer or token_url").
+			WithHint("They say where the client's secret may be sent, which is not the MCP server's to say.")
+	case o.AuthMethod != "" && o.AuthMethod != basic && o.AuthMethod != post:
+		return fault.New(fault.InvalidArgument, "oauth member 'auth_method' must be client_secret_basic or client_secret_post")
+	}
+	for _, address := range []string{o.Issuer, o.TokenURL} {
+		u, err := url.Parse(address)
+		if address != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "") {
+			return fault.New(fault.InvalidArgument, "oauth members 'issuer' and 'token_url' must be http or https addresses without user information")
+		}
+	}
+	for _, value := range []string{o.ClientID, o.Issuer, o.TokenURL, o.Scope, o.Audience, o.Algorithm, o.KeyID} {
+		if len(value) > maxOAuth || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return fault.New(fault.InvalidArgument, "oauth has a value that cannot be sent")
+		}
+	}
+	return nil
+}
+
+// id is what makes tokens those of another client.
+func (o *OAuth) id() string {
+	if o == nil {
+		return ""
+	}
+	settings, _ := json.Marshal(o) // texts only
+	sum := sha256.Sum256([]byte(string(settings) + "\x00" + o.clientSecret + "\x00" + o.privateKey))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,112 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"aidb/tests/servertest"
+)
+
+// What the protocol's conformance tests check of the authorization code flow, in which a person says yes in a browser, and of the
+// registration of a client that precedes it. A database server has neither person nor browser: it is a client that an
+// administrator has registered with the authorization server, and uses the client credentials grant.
+var (
+	person     = []string{"authorization-request"}
+	registered = append([]string{"client-registration"}, person...)
+)
+
+// absent are the checks of a client scenario that aidb does not pass, by their ids: all that is about what it does not do, and
+// does not claim to. Everything else in these scenarios must hold, and everything in those that are not here.
+var absent = map[string][]string{
+	// Nobody is there to be asked: the server is told that there is no such method, and its call goes on.
+	"elicitation-sep1034-client-defaults": {
+		"client-elicitation-sep1034-boolean-default", "client-elicitation-sep1034-enum-default", "client-elicitation-sep1034-general",
+		"client-elicitation-sep1034-integer-default", "client-elicitation-sep1034-number-default", "client-elicitation-sep1034-string-default",
+	},
+	"auth/metadata-default":                     registered,
+	"auth/metadata-var1":                        registered,
+	"auth/2025-03-26-oauth-metadata-backcompat": registered,
+	// Their metadata are those of another issuer than the one that the server names, and are refused (RFC 8414, 3.3).
+	"auth/metadata-var2": append([]string{"token-request"}, registered...),
+	"auth/metadata-var3": append([]string{"token-request"}, registered...),
+	// A server without any description: token_url has to say where tokens are.
+	"auth/2025-03-26-oauth-endpoint-fallback": append([]string{"token-request"}, registered...),
+	// A client whose id is the address of a document about its redirects.
+	"auth/basic-cimd": {"cimd-client-id-used"},
+	// Scopes, as asked for in the authorization request; their authorization servers give tokens none without it.
+	"auth/scope-from-www-authenticate":  {"scope-from-www-authenticate"},
+	"auth/scope-from-scopes-supported":  {"scope-from-scopes-supported"},
+	"auth/scope-omitted-when-undefined": {"scope-omitted-when-undefined"},
+	"auth/scope-step-up":                {"scope-step-up-escalation", "scope-step-up-initial"},
+	"auth/scope-retry-limit":            {"scope-retry-limit"},
+	"auth/token-endpoint-auth-basic":    {"resource-parameter-in-authorization"},
+	"auth/token-endpoint-auth-post":     {"resource-parameter-in-authorization"},
+	"auth/token-endpoint-auth-none":     {"resource-parameter-in-authorization", "token-endpoint-auth-method"}, // a client without a secret
+}
+
+// TestConformance runs every client scenario of the protocol's conformance tests, and looks at each of their checks.
+func TestConformance(t *testing.T) {
+	main := filepath.Join(modules(t), "conformance", "dist", "index.js")
+	client := filepath.Join(t.TempDir(), "client")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", client, "./cmd/conformance")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	list, err := exec.CommandContext(t.Context(), "node", main, "list", "--client").CombinedOutput()
+	require.NoError(t, err, "%s", list)
+	scenarios := regexp.MustCompile(`(?m)^ +- (\S+)$`).FindAllStringSubmatch(string(list), -1)
+	require.Greater(t, len(scenarios), 20, "%s", list)
+	results := t.TempDir()
+	run := func(what, name string) string {
+		// Its exit status is that of all checks together, which are looked at one by one.
+		cmd := exec.CommandContext(t.Context(), "node", main, "client", "--command", client, "--timeout", "60000", "-o", results, what, name)
+		cmd.Env = append(os.Environ(), fmt.Sprintf("AIDB_TEST_DATABASE=postgres://ann@127.0.0.1:%d/%s", server.Port, servertest.Database))
+		out, _ := cmd.CombinedOutput()
+		return string(out)
+	}
+	said := run("--suite", "all")
+	for _, match := range scenarios {
+		t.Run(match[1], func(t *testing.T) {
+			failed := failedChecks(t, results, match[1], said)
+			// One of them measures times, on a machine that has other work: it may have another try.
+			for try := 1; match[1] == "sse-retry" && len(failed) > 0 && try < 3; try++ {
+				failed = failedChecks(t, results, match[1], run("--scenario", match[1]))
+			}
+			want := slices.Sorted(slices.Values(absent[match[1]]))
+			require.Equal(t, want, failed, "%s", said)
+		})
+	}
+}
+
+// failedChecks are the ids of the checks of the newest run of a scenario that did not hold.
+func failedChecks(t *testing.T, results, scenario, said string) []string {
+	t.Helper()
+	runs, err := filepath.Glob(filepath.Join(results, scenario+"-20*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, runs, said)
+	text, err := os.ReadFile(filepath.Join(slices.Max(runs), "checks.json"))
+	require.NoError(t, err)
+	var checks []struct{ ID, Status string }
+	require.NoError(t, json.Unmarshal(text, &checks))
+	var failed []string
+	for _, c := range checks {
+		if c.Status == "FAILURE" || c.Status == "WARNING" {
+			failed = append(failed, c.ID)
+		}
+	}
+	require.NotEmpty(t, checks, "it has checked nothing")
+	slices.Sort(failed)
+	if said, err := os.ReadFile(filepath.Join(slices.Max(runs), "stderr.txt")); err == nil {
+		require.NotContains(t, string(said), "timed out")
+		require.False(t, strings.Contains(string(said), "scenario") && strings.Contains(string(said), "is not known here"), "%s", said)
+	}
+	return slices.Compact(failed)
+}
