@@ -349,6 +349,37 @@ aidb_stop_database(Oid database, bool at_once)
 	return gone;
 }
 
+/* --- steps ------------------------------------------------------------------- */
+
+/*
+ * The lock makes sure that an interrupt that was meant for this step has
+ * arrived when the next one begins.
+ */
+void
+aidb_publish_step(AidbSlot *slot, const unsigned char *task)
+{
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	slot->stepping = task != NULL;
+	if (task)
+		memcpy(slot->step, task, sizeof(slot->step));
+	LWLockRelease(aidb_shared->lock);
+}
+
+/* Ends what a worker does for a task at this moment, as pg_cancel_backend does. */
+void
+aidb_interrupt_step(const unsigned char *task)
+{
+	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < AIDB_SLOTS; i++)
+	{
+		AidbSlot   *s = &aidb_shared->slots[i];
+
+		if (s->used && s->attached && s->stepping && memcmp(s->step, task, sizeof(s->step)) == 0)
+			(void) kill(s->pid, SIGINT);
+	}
+	LWLockRelease(aidb_shared->lock);
+}
+
 /* --- bells ------------------------------------------------------------------- */
 
 /* The last bytes of a uuid are random. */

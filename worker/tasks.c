@@ -50,10 +50,15 @@ can_share(const AidbMsg *m)
 	return (m->kind == AIDB_REQ_QUERY || m->kind == AIDB_REQ_SECRET) && m->seq != 0;
 }
 
-/* A run ended by an error: the task is taken up again, from its last step. */
+/* A run ended by an error: the task is taken up again, from its last step, unless somebody has canceled it. */
 static void
 interrupted(AidbBridge *b, AidbTask *t, const char *why)
 {
+	uint64		run = t->run;
+
+	aidb_stop_canceled(b);
+	if (aidb_find_task(run) == NULL)
+		return;
 	ereport(LOG, (errmsg("aidb task %s was interrupted: %s", t->id_text, why)));
 	aidb_stop_run(b, t);
 	aidb_give_back(t, why);
@@ -181,6 +186,7 @@ serve_step(AidbBridge *b, AidbTask *t)
 	char	   *volatile why = NULL;
 
 	MemoryContextSwitchTo(mine);
+	aidb_publish_step(aidb_self, t->id.data);
 	PG_TRY();
 	{
 		aidb_begin();
@@ -245,11 +251,11 @@ serve_step(AidbBridge *b, AidbTask *t)
 			free(m);
 	}
 	PG_END_TRY();
+	aidb_publish_step(aidb_self, NULL);
+	QueryCancelPending = false;	/* came too late */
 	MemoryContextSwitchTo(outer);
 	if (why)
-	{
 		interrupted(b, t, why);
-	}
 	else
 		aidb_ring(aidb_bell_of(t->id.data));
 	MemoryContextDelete(mine);
@@ -355,6 +361,7 @@ aidb_worker_main(Datum arg)
 		MemoryContextReset(loop);
 		if (ProcDiePending || aidb_self->stop)
 			proc_exit(0);
+		QueryCancelPending = false;	/* there is nothing to cancel */
 		CHECK_FOR_INTERRUPTS();
 		aidb_process_settings();
 		if (aidb_take_wake(aidb_self))
@@ -375,6 +382,7 @@ aidb_worker_main(Datum arg)
 		for (int i = 0; i < GROUP && (m = aidb_next_message(b)) != NULL; i++)
 		{
 			hungry |= handle(b, m);
+			QueryCancelPending = false;
 			CHECK_FOR_INTERRUPTS();
 		}
 		if (aidb_in_hand() > 0 || hungry)

@@ -22,6 +22,7 @@
 PG_FUNCTION_INFO_V1(aidb_background_tasks_run);
 PG_FUNCTION_INFO_V1(aidb_caller_search_path);
 PG_FUNCTION_INFO_V1(aidb_conversation_is_free);
+PG_FUNCTION_INFO_V1(aidb_interrupt_task);
 PG_FUNCTION_INFO_V1(aidb_listen_for_task);
 PG_FUNCTION_INFO_V1(aidb_sleep_for_task);
 PG_FUNCTION_INFO_V1(aidb_stop_listening);
@@ -37,12 +38,16 @@ static Oid	roles[16];			/* more: all of them are woken, by way of the keeper */
 static int	nsubmitted = 0;
 static int	room = 0;
 static pg_uuid_t *submitted = NULL; /* in TopTransactionContext */
+static int	ncanceled = 0;
+static pg_uuid_t canceled[64];	/* more: they end with their next step */
 
 static void
 at_end_of_transaction(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_COMMIT && aidb_shared)
 	{
+		for (int i = 0; i < ncanceled; i++)
+			aidb_interrupt_step(canceled[i].data);
 		for (int i = 0; i < nroles; i++)
 			aidb_wake_database(MyDatabaseId, roles[i]);
 		for (int i = 0; bells; i++, bells >>= 1)
@@ -52,7 +57,7 @@ at_end_of_transaction(XactEvent event, void *arg)
 	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
 	{
 		bells = 0;
-		nroles = nsubmitted = room = 0;
+		nroles = nsubmitted = ncanceled = room = 0;
 		submitted = NULL;
 	}
 }
@@ -104,6 +109,15 @@ aidb_wake_workers(PG_FUNCTION_ARGS)
 		roles[nroles++] = role;
 	if (!PG_ARGISNULL(1))
 		note_submitted(PG_GETARG_UUID_P(1));
+	PG_RETURN_VOID();
+}
+
+Datum
+aidb_interrupt_task(PG_FUNCTION_ARGS)
+{
+	watch_transaction();
+	if (ncanceled < (int) lengthof(canceled))
+		canceled[ncanceled++] = *PG_GETARG_UUID_P(0);
 	PG_RETURN_VOID();
 }
 

@@ -48,6 +48,8 @@ typedef struct AidbSlot
 	Latch	   *latch;
 	int64		number;
 	int			running;		/* tasks in hand */
+	bool		stepping;		/* a worker's: it is in the middle of a step of this task */
+	unsigned char step[16];
 	TimestampTz since;			/* reserved, then attached */
 } AidbSlot;
 
@@ -103,6 +105,8 @@ extern void aidb_wake_to_write(Oid database);
 extern void aidb_take_write(AidbSlot *slot);
 extern int	aidb_hold_slot(Oid database);	/* the keeper's, for this session; -1: no slot is free */
 extern bool aidb_stop_database(Oid database, bool at_once);	/* true: none of its processes is left */
+extern void aidb_publish_step(AidbSlot *slot, const unsigned char *task);	/* NULL: it is over */
+extern void aidb_interrupt_step(const unsigned char *task);
 extern int	aidb_bell_of(const unsigned char *uuid);
 extern void aidb_ring(int bell);
 

@@ -18,6 +18,14 @@ COMMENT ON FUNCTION aidb_internal.wake_workers(text, uuid) IS
     'When this transaction commits, tells the workers of this database that there is something to do for that role.';
 REVOKE ALL ON FUNCTION aidb_internal.wake_workers(text, uuid) FROM PUBLIC;
 
+CREATE OR REPLACE FUNCTION aidb_internal.interrupt_task(task_id uuid)
+RETURNS void
+LANGUAGE c VOLATILE STRICT
+AS 'MODULE_PATHNAME', 'aidb_interrupt_task';
+COMMENT ON FUNCTION aidb_internal.interrupt_task(uuid) IS
+    'When this transaction commits, interrupts the statement that a worker executes for the task.';
+REVOKE ALL ON FUNCTION aidb_internal.interrupt_task(uuid) FROM PUBLIC;
+
 CREATE OR REPLACE FUNCTION aidb_internal.woken_here(task_id uuid)
 RETURNS boolean
 LANGUAGE c VOLATILE
@@ -114,6 +122,8 @@ BEGIN
         error := format('prompt is too long: %s bytes, the limit is %s', octet_length(prompt), 8388608);
     ELSIF conversation_id IS NOT NULL AND aidb_internal.to_uuid(conversation_id) IS NULL THEN
         error := format('invalid conversation id %s: not a uuid', aidb_internal.quoted(conversation_id));
+    ELSIF jsonb_typeof(output_type) NOT IN ('object', 'null') THEN
+        error := 'output_type must be a JSON object';
     ELSIF agent.id IS NULL THEN
         error := format('agent %s not found', aidb_internal.quoted(agent_name));
     ELSIF NOT agent.enabled THEN

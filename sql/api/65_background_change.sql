@@ -119,6 +119,7 @@ BEGIN
     -- A row that a worker has in hand is not locked here: the worker has other tasks, and this transaction may last.
     IF NOT aidb_internal.end_canceled_task(task.id, NULL, why) THEN
         INSERT INTO aidb_internal.task_cancels (task_id, why) VALUES (task.id, why) ON CONFLICT (task_id) DO NOTHING;
+        PERFORM aidb_internal.interrupt_task(task.id);
     END IF;
     PERFORM aidb_internal.wake_workers(task.initiated_by, NULL);
     RETURN true;

@@ -71,7 +71,8 @@ COMMENT ON FUNCTION aidb_internal.conversation_is_free(uuid) IS
     'Whether no session runs a call of the conversation now; if so, none begins until this transaction ends.';
 REVOKE ALL ON FUNCTION aidb_internal.conversation_is_free(uuid) FROM PUBLIC;
 
--- Every step of a task commits with this: it fails, and the step with it, when the task is no longer the worker's.
+-- Every step of a task commits with this: it fails, and the step with it, when the task is no longer the worker's, or is
+-- to be canceled and the worker does not know yet.
 CREATE OR REPLACE FUNCTION aidb_internal.step_task(
     top uuid, worker bigint, task_id uuid, phase text, rounds integer, input_tokens bigint, output_tokens bigint,
     role text
@@ -89,7 +90,8 @@ BEGIN
         input_tokens = CASE WHEN task_id = top THEN step_task.input_tokens ELSE t.input_tokens END,
         output_tokens = CASE WHEN task_id = top THEN step_task.output_tokens ELSE t.output_tokens END,
         role = CASE WHEN task_id = top THEN step_task.role ELSE t.role END
-    WHERE t.id = top AND t.worker = step_task.worker AND t.status IN ('IN_PROGRESS', 'RECOVERY');
+    WHERE t.id = top AND t.worker = step_task.worker AND t.status IN ('IN_PROGRESS', 'RECOVERY')
+      AND NOT EXISTS (SELECT FROM aidb_internal.task_cancels c WHERE c.task_id = top);
     IF NOT FOUND THEN
         RAISE EXCEPTION 'task ''%'' is no longer this worker''s', top USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
@@ -359,7 +361,8 @@ BEGIN
     UPDATE aidb_internal.agent_task_queue t
     SET status = CASE WHEN t.status = 'RECOVERY' THEN 'IN_PROGRESS'::aidb.task_status ELSE t.status END,
         phase = 'model', phase_at = clock_timestamp(), attempts = 0
-    WHERE t.id = top AND task_id <> top AND t.worker = end_task.worker AND t.status IN ('IN_PROGRESS', 'RECOVERY');
+    WHERE t.id = top AND task_id <> top AND t.worker = end_task.worker AND t.status IN ('IN_PROGRESS', 'RECOVERY')
+      AND NOT EXISTS (SELECT FROM aidb_internal.task_cancels c WHERE c.task_id = top);
     IF NOT FOUND AND task_id <> top THEN
         RAISE EXCEPTION 'task ''%'' is no longer this worker''s', top USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
@@ -371,7 +374,8 @@ BEGIN
         -- counted here: what a delegate's step wrote for the one above it may outlive that one's interruption
         decisions = (SELECT count(*) FROM aidb_internal.decision_log d WHERE d.conversation_id = t.conversation_id AND d.task_id = t.id),
         cost = end_task.cost, phase = NULL, phase_at = NULL, worker = NULL
-    WHERE t.id = task_id AND (task_id <> top OR t.worker = end_task.worker) AND t.status IN ('IN_PROGRESS', 'RECOVERY');
+    WHERE t.id = task_id AND (task_id <> top OR t.worker = end_task.worker) AND t.status IN ('IN_PROGRESS', 'RECOVERY')
+      AND NOT EXISTS (SELECT FROM aidb_internal.task_cancels c WHERE c.task_id = top);
     IF NOT FOUND THEN
         RAISE EXCEPTION 'task ''%'' is no longer this worker''s', top USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;

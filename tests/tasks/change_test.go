@@ -39,6 +39,23 @@ func TestCancel_EndsAWaitingTaskAtOnce(t *testing.T) {
 }
 
 // A transaction that cancels and stays open keeps no worker waiting.
+// The statement that a tool is in is interrupted; its effect goes, and so does what the worker has not been told of yet.
+func TestCancel_InterruptsAStatement(t *testing.T) {
+	admin, ann := server.Admin(t), server.Conn(t, "ann")
+	servertest.Exec(t, admin, `CREATE TABLE public.slowly (n int); GRANT ALL ON public.slowly TO ann;
+		CREATE FUNCTION public.slowly() RETURNS int LANGUAGE plpgsql AS 'BEGIN INSERT INTO public.slowly VALUES (1); PERFORM pg_sleep(600); RETURN 1; END';
+		SELECT aidb.create_sql_tool('slowly', 'takes long', 'SELECT public.slowly()', aidb.tool_params(), read_only => false, timeout_ms => 600000)`)
+	server.Agent(t, ann, "slowly", []string{"slowly"}, fakemodel.Call("slowly", nil), fakemodel.Say("too late"))
+	k := submit(t, ann, "slowly", "go")
+	until(t, admin, "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND backend_type = 'aidb worker'")
+	require.Equal(t, "true", servertest.Value(t, ann, "SELECT aidb.cancel_task($1::uuid)", k.ID))
+	require.Equal(t, result{Status: "CANCELED", Error: "canceled by role 'ann'", Rounds: 1}, wait(t, ann, k))
+	require.Equal(t, "0", servertest.Value(t, admin, "SELECT count(*) FROM public.slowly"))
+	require.Equal(t, "0", servertest.Value(t, admin, "SELECT count(*) FROM aidb_internal.task_cancels"))
+	until(t, admin, "SELECT count(*) = 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND backend_type = 'aidb worker'")
+	require.Len(t, server.Model.Requests("slowly"), 1)
+}
+
 func TestCancel_InAnOpenTransactionStopsNobody(t *testing.T) {
 	ann, other := server.Conn(t, "ann"), server.Conn(t, "ann")
 	server.Agent(t, ann, "patient", nil, fakemodel.Reply{Hang: true})

@@ -17,7 +17,7 @@ const patience = 30 * time.Second
 
 var server *servertest.Server
 
-func TestMain(m *testing.M) { servertest.Main(m, conf(), &server) }
+func TestMain(m *testing.M) { servertest.Main(m, conf("track_commit_timestamp = on"), &server) }
 
 func conf(more ...string) cluster.Options {
 	return cluster.Options{Preload: true, Conf: append([]string{"max_worker_processes = 32", "aidb.worker_idle_timeout = 5"}, more...)}

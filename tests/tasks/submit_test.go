@@ -105,6 +105,7 @@ func TestTask_IsRefusedWithAReason(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{`'nobody', 'hi'`, `agent 'nobody' not found`},
 		{`'refusing', '  '`, `prompt must not be empty`},
+		{`'refusing', 'x', output_type => '5'`, `output_type must be a JSON object`},
 		{`'refusing', 'hi', 'nonsense'`, `invalid conversation id 'nonsense': not a uuid`},
 	} {
 		require.Equal(t, c.want, servertest.Value(t, ann, "SELECT error FROM aidb.agent_submit("+c.args+")"))

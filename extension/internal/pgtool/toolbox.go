@@ -159,6 +159,12 @@ func (b *box) Pass(ctx context.Context, call conversation.ToolCall, probe bool) 
 	s := b.scope
 	s.Role, s.RoleID, s.Elevated = "", "", false
 	s.tool, s.params = call.Name, params(call.Arguments)
+	if b.opener.Steps != nil && !probe {
+		// it counts in the transaction of what it lets begin: cut off between the two, it would count again
+		if err := b.opener.Steps.Begin(ctx); err != nil {
+			return nil, err
+		}
+	}
 	_, err := b.runner.ask(ctx, tool.Tool{Name: call.Name, ReadOnly: true}, s, probe)
 	if err == nil {
 		return nil, nil
