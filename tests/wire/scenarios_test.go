@@ -200,9 +200,12 @@ var scenarios = map[string]map[string]scenario{
 		"no choices in some": {replies: list(stream(`data: {"choices":[]}`, ": alive", chunk(`{"content":"41.50"}`, `"stop"`), `data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":6}}`, "data: [DONE]")), answer: "41.50", in: 5, out: 6},
 		"an error in it":     {replies: list(stream(chunk(`{"content":"Tot"}`, "null"), `data: {"error":{"message":"overloaded","code":503}}`), done), answer: "41.50", retries: 1},
 		"without an end":     {replies: list(stream(chunk(`{"content":"Tot"}`, "null")), done), answer: "41.50", retries: 1},
+		"a name in pieces":   {replies: list(stream(chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"order"}}]}`, "null"), chunk(`{"tool_calls":[{"index":0,"function":{"name":"_total","arguments":""}}]}`, "null"), chunk(`{"tool_calls":[{"index":0,"function":{"name":"order_total","arguments":"{\"order_id\":7}"}}]}`, `"tool_calls"`)), done), answer: "41.50", ran: seven},
+		"all again at last":  {replies: list(stream(chunk(`{"content":"Total is "}`, "null"), chunk(`{"content":"41.50."}`, "null"), `data: {"choices":[{"index":0,"delta":{},"message":{"role":"assistant","content":"Total is 41.50."},"finish_reason":"stop"}]}`)), answer: "Total is 41.50."},
 		"half a surrogate":   {replies: list(stream(chunk(`{"content":"41.50 \ud83d"}`, "null"), chunk(`{"content":"\ude00"}`, `"stop"`))), answer: "41.50 😀"},
 	},
 	"typed": {
+		"among words":   {output: schema, replies: list(fakemodel.Say(`It is {"total":"41.50"}, of {course}.`)), answer: `{"total":"41.50"}`, requests: 1},
 		"as wanted":     {output: schema, replies: list(fakemodel.Say(`{"total":"41.50"}`)), answer: "41.50", requests: 1},
 		"fenced":        {output: schema, replies: list(fakemodel.Say("<think>x</think>\n```json\n{\"total\":\"41.50\"}\n```")), answer: "41.50", requests: 1},
 		"repaired":      {output: schema, replies: list(fakemodel.Say(`{"total":41.5}`), fakemodel.Say(`{"total":"41.50"}`)), answer: "41.50", requests: 2},

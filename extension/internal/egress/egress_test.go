@@ -210,6 +210,24 @@ func TestGuard_WrapRefusesBeforeAnythingIsSent(t *testing.T) {
 	require.ErrorContains(t, err, "host '127.0.0.1' is not allowed by edb.egress_allowlist")
 }
 
+// The body of such an answer is the connection, which a read of does not come back from: no deadline ended a call that had one.
+func TestGuard_AnswerThatSwitchesProtocols(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn) // until the client closes it
+	}))
+	defer srv.Close()
+	_, err := client(Policy{}).Get(srv.URL) //nolint:bodyclose // there is none
+	require.ErrorContains(t, err, "HTTP 101")
+}
+
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	f, err := Proxy{}.Func()

@@ -215,8 +215,16 @@ func (t guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme == "http" {
 		r = r.WithContext(context.WithValue(r.Context(), plainKey{}, r.URL.Hostname()))
 	}
-	return t.base.RoundTrip(r)
+	resp, err := t.base.RoundTrip(r)
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+		// Its body is the connection itself, which neither a deadline nor a cancel ends.
+		_ = resp.Body.Close()
+		return nil, errSwitched
+	}
+	return resp, err
 }
+
+var errSwitched = errors.New("the server switched to another protocol, which nobody asked for (HTTP 101)")
 
 // CloseIdleConnections lets http.Client.CloseIdleConnections through.
 func (t guarded) CloseIdleConnections() {

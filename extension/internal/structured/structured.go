@@ -79,6 +79,9 @@ func (t *Type) Instruction() string {
 func (t *Type) Read(answer string) (string, error) {
 	text := conversation.CleanJSON(unwrap(answer))
 	if !json.Valid([]byte(text)) {
+		if only, found := t.only(text); found {
+			return only, nil
+		}
 		var e *json.SyntaxError
 		var v any
 		if err := json.Unmarshal([]byte(text), &v); errors.As(err, &e) {
@@ -92,12 +95,49 @@ func (t *Type) Read(answer string) (string, error) {
 	return text, t.schema.Validate([]byte(text))
 }
 
+// maxTries bounds how often a brace is taken for the beginning of an object.
+const maxTries = 32
+
+// only finds the object among other words that can be the answer: the one that is valid against the schema. Where two
+// different ones are there is a choice, and in a thought without an end there is no answer yet.
+func (t *Type) only(text string) (only string, found bool) {
+	if strings.HasPrefix(text, "<think") {
+		return "", false
+	}
+	for range maxTries {
+		at := strings.IndexByte(text, '{')
+		if at < 0 {
+			break
+		}
+		text = text[at:]
+		var object json.RawMessage
+		if json.NewDecoder(strings.NewReader(text)).Decode(&object) != nil {
+			text = text[1:]
+			continue
+		}
+		text = text[len(object):]
+		if t.schema.Validate(object) != nil || string(object) == only {
+			continue
+		}
+		if found {
+			return "", false
+		}
+		only, found = string(object), true
+	}
+	return only, found
+}
+
 const mark = "```"
 
 // unwrap takes away what models put around their JSON although they were asked not to: their thinking before it, and
-// a code fence, with or without words around. Two fences leave a choice, and nothing is chosen here.
+// a code fence, with or without words around, or quotation marks around all of it. Two fences leave a choice, and nothing is
+// chosen here.
 func unwrap(s string) string {
 	s = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "\uFEFF"))
+	var quoted string
+	if strings.HasPrefix(s, `"`) && json.Unmarshal([]byte(s), &quoted) == nil && strings.HasPrefix(strings.TrimSpace(quoted), "{") {
+		return strings.TrimSpace(quoted)
+	}
 	for _, tag := range []string{"think>", "thinking>"} {
 		if strings.HasPrefix(s, "<"+tag) {
 			if end := strings.Index(s, "</"+tag); end >= 0 {

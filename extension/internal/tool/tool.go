@@ -110,14 +110,19 @@ func (t Tool) InputSchema() json.RawMessage {
 			required = append(required, p.Name)
 		}
 	}
-	b = append(b, `},"required":[`...)
-	for i, name := range required {
-		if i > 0 {
+	b = append(b, '}')
+	for i, name := range required { // an empty list is no schema to those who read the older drafts
+		if i == 0 {
+			b = append(b, `,"required":[`...)
+		} else {
 			b = append(b, ',')
 		}
 		b = quote(b, name)
 	}
-	return append(b, `],"additionalProperties":false}`...)
+	if len(required) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, `,"additionalProperties":false}`...)
 }
 
 // OutputSchema returns the JSON Schema of what an SQL tool returns, its rows, where its hint says what they are; else nil.

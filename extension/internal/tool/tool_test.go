@@ -16,7 +16,7 @@ func TestInputSchema(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `{"type":"object","properties":{"query":{"type":"string","description":"one query"}},"required":["query"],"additionalProperties":false}`,
 		string(query.InputSchema()))
-	require.Equal(t, `{"type":"object","properties":{},"required":[],"additionalProperties":false}`, string(Tool{}.InputSchema()))
+	require.Equal(t, `{"type":"object","properties":{},"additionalProperties":false}`, string(Tool{}.InputSchema()))
 	require.Equal(t, `{"x":1}`, string(Tool{Schema: json.RawMessage(`{"x":1}`)}.InputSchema()))
 
 	types := map[string]string{

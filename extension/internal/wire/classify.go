@@ -117,7 +117,7 @@ func (f *Failure) byWords(k fault.Kind, ours bool) fault.Kind {
 		return fault.ModelUnavailable
 	case k == fault.ModelRejected && f.Status < 500 && AnyOf(w, "api key", "api_key", "apikey") && AnyOf(w, "invalid", "incorrect", "not valid", "missing", "expired"):
 		return fault.ModelAuth
-	case k == fault.ModelUnavailable && f.Status >= 500 && (ours || AnyOf(w, "unsupported value", "unsupported parameter", "unsupported_value", "unsupported_parameter")):
+	case k == fault.ModelUnavailable && f.Status >= 500 && (ours && f.wait == 0 || AnyOf(w, "unsupported value", "unsupported parameter", "unsupported_value", "unsupported_parameter")):
 		// Gateways wrap a refusal of theirs, or of the server behind them, into a 500.
 		return fault.ModelRejected
 	}
@@ -135,7 +135,7 @@ func overflowWords(w string) bool {
 	if AnyOf(w, "per minute", "per day", "per second", "rate limit", "throttl", "quota", " tpm", "(tpm)") {
 		return false
 	}
-	if AnyOf(w, "context_length_exceeded", "prompt is too long", "prompt too long", "input is too long", "input too long",
+	if AnyOf(w, "context_length_exceeded", "prompt is too long", "prompt too long", "prompt exceeds", "input is too long", "input too long",
 		"message is too long", "conversation is too long", "request too large", "request body too large", "contextwindowexceeded",
 		"maximum prompt length", "reduce the length of the", "reduce the length of your", "reduce the number of input", "reduce your prompt",
 		"exceeds the available context", "context size has been exceeded", "range of input length", "model token limit",

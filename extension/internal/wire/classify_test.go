@@ -24,6 +24,7 @@ func TestClassify_Overflow(t *testing.T) {
 	}{
 		"OpenAI":                 {400, "This model's maximum context length is 8192 tokens. However, your messages resulted in 8298 tokens. Please reduce the length of the messages."},
 		"OpenAI, newer":          {400, "Your input exceeds the context window of this model. Please adjust your input and try again."},
+		"Z.ai":                   {400, "Prompt exceeds max length"},
 		"Anthropic":              {400, "prompt is too long: 213462 tokens > 200000 maximum"},
 		"Anthropic with limit":   {400, "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length or `max_tokens` and try again"},
 		"Bedrock":                {400, "ValidationException: Input is too long for requested model."},

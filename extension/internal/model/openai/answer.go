@@ -24,6 +24,8 @@ type answer struct {
 	choices    int
 	// index is the choice that a chunk of a stream belongs to.
 	index int
+	// whole says that a choice held a message, not a piece of one, although it may have come in a stream.
+	whole bool
 	// failure is the error object of a reply that is no reply.
 	failure []byte
 	// filtered says that a content filter reports a hit.
@@ -44,8 +46,9 @@ type call struct {
 // tool round without them.
 type extras struct {
 	reasoning wire.Text // reasoning_content
-	details   []byte    // reasoning_details
-	blocks    []byte    // thinking_blocks
+	details   [][]byte  // reasoning_details, the list of each chunk
+	blocks    [][]byte  // thinking_blocks, as details
+	extra     []byte    // extra_content
 }
 
 // parseAnswer reads a completion: an object, or an array that wraps one.
@@ -169,11 +172,16 @@ func (a *answer) readChoices(s *wire.Scanner) error {
 // text into one choice and the calls into the next.
 func (a *answer) choice(s *wire.Scanner) error {
 	var c answer
+	piece := false
 	err := s.Object(func(key string) error {
 		switch key {
 		case "message", "delta":
 			switch s.Peek() {
 			case '{':
+				if key == "message" && piece && !c.empty() {
+					break // the piece is what is new
+				}
+				piece, c.whole = key == "delta", key == "message"
 				return c.message(s)
 			case '"':
 				return c.readContent(s)
@@ -207,7 +215,7 @@ func (a *answer) choice(s *wire.Scanner) error {
 	}
 	a.choices++
 	if a.choices == 1 {
-		a.finish, a.content, a.refusal, a.calls, a.keep, a.index = c.finish, c.content, c.refusal, c.calls, c.keep, c.index
+		a.finish, a.content, a.refusal, a.calls, a.keep, a.index, a.whole = c.finish, c.content, c.refusal, c.calls, c.keep, c.index, c.whole
 	} else {
 		if a.content.Empty() {
 			a.content = c.content
@@ -221,6 +229,9 @@ func (a *answer) choice(s *wire.Scanner) error {
 	}
 	return nil
 }
+
+// empty says that nothing was said.
+func (a *answer) empty() bool { return a.content.Empty() && a.refusal.Empty() && len(a.calls) == 0 }
 
 // message reads an assistant message, whole or a stream's delta.
 func (a *answer) message(s *wire.Scanner) error {
@@ -255,13 +266,19 @@ func (a *answer) message(s *wire.Scanner) error {
 		case "reasoning_details":
 			raw, err := s.Skip()
 			if len(raw) > 2 && raw[0] == '[' {
-				a.keep.details = raw
+				a.keep.details = [][]byte{raw}
 			}
 			return err
 		case "thinking_blocks":
 			raw, err := s.Skip()
 			if len(raw) > 2 && raw[0] == '[' {
-				a.keep.blocks = raw
+				a.keep.blocks = [][]byte{raw}
+			}
+			return err
+		case "extra_content":
+			raw, err := s.Skip()
+			if len(raw) > 2 && raw[0] == '{' {
+				a.keep.extra = raw
 			}
 			return err
 		}

@@ -176,11 +176,26 @@ func (e extras) members() []byte {
 	if !e.reasoning.Empty() {
 		b = wire.AppendText(append(b, `,"reasoning_content":`...), e.reasoning)
 	}
-	if e.details != nil && json.Valid(e.details) {
-		b = append(append(b, `,"reasoning_details":`...), conversation.CleanJSON(string(e.details))...)
+	b = appendList(b, `,"reasoning_details":[`, e.details)
+	b = appendList(b, `,"thinking_blocks":[`, e.blocks)
+	if e.extra != nil && json.Valid(e.extra) {
+		b = append(append(b, `,"extra_content":`...), conversation.CleanJSON(string(e.extra))...)
 	}
-	if e.blocks != nil && json.Valid(e.blocks) {
-		b = append(append(b, `,"thinking_blocks":`...), conversation.CleanJSON(string(e.blocks))...)
+	return b
+}
+
+// appendList writes one list of all that came, behind the beginning of the member.
+func appendList(b []byte, begin string, lists [][]byte) []byte {
+	for _, list := range lists {
+		if !json.Valid(list) {
+			continue
+		}
+		inner := strings.TrimSpace(conversation.CleanJSON(string(list)))
+		b = append(append(b, begin...), inner[1:len(inner)-1]...)
+		begin = ","
+	}
+	if begin == "," {
+		b = append(b, ']')
 	}
 	return b
 }

@@ -357,13 +357,18 @@ func TestNormalize_StreamIsLinear(t *testing.T) {
 
 func TestNormalize_KeepsWhatTheServerWantsBack(t *testing.T) {
 	t.Parallel()
-	got, f := decode(t, message(`{"content":null,"reasoning_content":"hm \ud83d","reasoning_details":[{"type":"reasoning.encrypted","data":"AAAA"}],"tool_calls":[`+
+	got, f := decode(t, message(`{"content":null,"reasoning_content":"hm \ud83d","reasoning_details":[{"type":"reasoning.encrypted","data":"AAAA"}],"extra_content":{"s":1},"tool_calls":[`+
 		`{"id":"c1","function":{"name":"count","arguments":"{}"},"extra_content":{"google":{"thought_signature":"sig"}}},{"id":"c2","function":{"name":"count","arguments":"{}"}}]}`))
 	require.Nil(t, f)
 	require.Equal(t, "c1", got.keep.id)
-	require.Equal(t, `,"reasoning_content":"hm `+"\uFFFD"+`","reasoning_details":[{"type":"reasoning.encrypted","data":"AAAA"}]`, string(got.keep.members))
+	require.Equal(t, `,"reasoning_content":"hm `+"\uFFFD"+`","reasoning_details":[{"type":"reasoning.encrypted","data":"AAAA"}],"extra_content":{"s":1}`, string(got.keep.members))
 	require.Equal(t, `,"extra_content":{"google":{"thought_signature":"sig"}}`, string(got.keep.calls[0]))
 	require.Empty(t, got.keep.calls[1])
+
+	got, f = decode(t, `data: {"choices":[{"delta":{"reasoning_details":[{"n":1}, {"n":2}]}}]}`+"\n\n"+
+		`data: {"choices":[{"delta":{"reasoning_details":[{"n":3}],"tool_calls":[{"index":0,"id":"c1","function":{"name":"count","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\n")
+	require.Nil(t, f)
+	require.Equal(t, `,"reasoning_details":[{"n":1}, {"n":2},{"n":3}]`, string(got.keep.members))
 }
 
 func FuzzNormalize(f *testing.F) {

@@ -1,6 +1,10 @@
 package openai
 
-import "aidb/extension/internal/wire"
+import (
+	"strings"
+
+	"aidb/extension/internal/wire"
+)
 
 // A stream is folded, as it arrives, into the answer that it would have been.
 
@@ -63,9 +67,17 @@ func (a *answer) fold(c *answer) {
 	if c.finish != "" {
 		a.finish = c.finish
 	}
+	if c.whole && !a.empty() {
+		return // all of it again, at the end
+	}
 	a.content = a.content.Join(c.content)
 	a.refusal = a.refusal.Join(c.refusal)
 	a.keep.reasoning = a.keep.reasoning.Join(c.keep.reasoning)
+	a.keep.details = append(a.keep.details, c.keep.details...)
+	a.keep.blocks = append(a.keep.blocks, c.keep.blocks...)
+	if c.keep.extra != nil {
+		a.keep.extra = c.keep.extra
+	}
 	for i := range c.calls {
 		a.foldCall(&c.calls[i])
 	}
@@ -96,11 +108,20 @@ func (a *answer) foldCall(c *call) {
 	if to.id.Empty() {
 		to.id = c.id
 	}
-	if to.name.Empty() {
-		to.name = c.name
-	}
+	to.foldName(c)
 	to.args = to.args.Join(c.args)
 	if c.extra != nil {
 		to.extra = c.extra
+	}
+}
+
+// foldName adds a name, or a piece of one: some servers cut names, too, and many repeat them with each piece. A name is
+// whole when the arguments begin.
+func (to *call) foldName(c *call) {
+	switch before, more := to.name.String(), c.name.String(); {
+	case before == "" || more != before && strings.HasPrefix(more, before):
+		to.name = c.name
+	case more != "" && more != before && to.args.Empty():
+		to.name = to.name.Join(c.name)
 	}
 }
