@@ -322,6 +322,7 @@ extern void aidb_copy_rows(const char *sql, const char *rows);
 extern bool aidb_is_lookup(const char *sql);
 extern Oid	aidb_own_relation(const char *name);	/* a table or an index in aidb_internal */
 extern void aidb_lookup(const char *text, int nargs, char **args, StringInfo reply);
+extern bool aidb_lookup_gives(const char *text, int nargs, char **args, int nvalues, char **expected);
 
 /* --- newest.c: the newest decision ------------------------------------------------ */
 extern bytea *aidb_newest_decision(void);

@@ -62,7 +62,8 @@ typedef enum AidbMsgKind
 	AIDB_REQ_READY = 40,		/* run 0; function, statement, ...: what to look up (with the
 								 * function's first argument, as QUERY) before its START */
 	AIDB_REQ_QUERY,				/* our own SQL, as the extension's owner */
-	AIDB_REQ_TOOL,				/* a tool's SQL, in the sandbox */
+	AIDB_REQ_TOOL,				/* a tool's SQL, in the sandbox; behind it a lookup (or NULL) and
+								 * the row that it must give for the call to be made */
 	AIDB_REQ_LOCK,				/* conversation id: serialise its calls */
 	AIDB_REQ_SECRET,			/* kind (env, file), name */
 	AIDB_REQ_NOTICE,			/* level, message, detail, hint; no reply */

@@ -389,18 +389,41 @@ run_step(const Program *p, const Step *step, int nargs, char **args, char **valu
 	return true;
 }
 
-/* The reply is that of a statement (query.c): columns, names, rows, values. */
-void
-aidb_lookup(const char *text, int nargs, char **args, StringInfo reply)
+static bool
+run_program(const Program *p, int nargs, char **args, char **values)
 {
-	Program    *p = program(text);
-	char	   *values[MAX_COLUMNS] = {NULL};
 	bool		found = true;
 
 	PushActiveSnapshot(GetTransactionSnapshot());
 	for (int i = 0; i < p->nsteps && found; i++)
 		found = run_step(p, &p->steps[i], nargs, args, values);
 	PopActiveSnapshot();
+	return found;
+}
+
+/* Whether the row is there and is this one. */
+bool
+aidb_lookup_gives(const char *text, int nargs, char **args, int nvalues, char **expected)
+{
+	Program    *p = program(text);
+	char	   *values[MAX_COLUMNS] = {NULL};
+
+	if (!run_program(p, nargs, args, values) || p->ncols != nvalues)
+		return false;
+	for (int i = 0; i < nvalues; i++)
+		if (values[i] == NULL || expected[i] == NULL ? values[i] != expected[i] : strcmp(values[i], expected[i]) != 0)
+			return false;
+	return true;
+}
+
+/* The reply is that of a statement (query.c): columns, names, rows, values. */
+void
+aidb_lookup(const char *text, int nargs, char **args, StringInfo reply)
+{
+	Program    *p = program(text);
+	char	   *values[MAX_COLUMNS] = {NULL};
+	bool		found = run_program(p, nargs, args, values);
+
 	aidb_fields_int(reply, p->ncols);
 	for (int i = 0; i < p->ncols; i++)
 		aidb_fields_text(reply, p->names[i]);

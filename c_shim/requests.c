@@ -139,12 +139,66 @@ read_tool_request(AidbReader *r, AidbToolCall *call)
 	}
 }
 
+/* What must be so for the call to be made at all: a row that a lookup must give, sent along with the call. */
+typedef struct Condition
+{
+	char	   *lookup;			/* NULL: nothing need be so */
+	int			nargs;
+	char	  **args;
+	int			nvalues;
+	char	  **values;
+	bool		met;
+} Condition;
+
+static char **
+read_texts(AidbReader *r, int *n)
+{
+	char	  **texts;
+
+	*n = (int) aidb_read_int(r);
+	if (*n < 0 || *n > 100)
+		elog(ERROR, "condition with %d values", *n);
+	texts = palloc0(sizeof(char *) * (*n + 1));
+	for (int i = 0; i < *n; i++)
+		texts[i] = aidb_read_text(r);
+	return texts;
+}
+
+static void
+check_condition(void *arg)
+{
+	Condition  *c = arg;
+
+	c->met = aidb_lookup_gives(c->lookup, c->nargs, c->args, c->nvalues, c->values);
+}
+
+static bool
+condition_met(AidbReader *r)
+{
+	Condition	c = {.lookup = aidb_read_text(r)};
+	ErrorData  *e;
+
+	if (c.lookup == NULL)
+		return true;
+	c.args = read_texts(r, &c.nargs);
+	c.values = read_texts(r, &c.nvalues);
+	e = aidb_try(check_condition, &c, false);
+	if (e)
+		ReThrowError(e);
+	return c.met;
+}
+
 static void
 run_tool(AidbReader *r, StringInfo reply, Oid owner)
 {
 	AidbToolCall call = {0};
+	bool		met;
 
 	read_tool_request(r, &call);
+	met = condition_met(r);
+	aidb_fields_bool(reply, met);
+	if (!met)
+		return;
 	call.rows = makeStringInfo();
 	aidb_fields_begin(call.rows);
 	aidb_run_guarded(&call, owner);

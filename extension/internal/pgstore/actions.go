@@ -3,7 +3,6 @@ package pgstore
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"time"
 
@@ -16,47 +15,6 @@ import (
 	"aidb/extension/internal/spi"
 	"aidb/extension/internal/tool"
 )
-
-// How a tool stands now. The agent's columns are NULL where no agent calls.
-const standingLookup = `LOOKUP
-row agents agents_pkey $1 tools enabled tool_exposure
-row sql_tools sql_tools_pkey $2 name read_only updated_at risk
-row tool_classes tool_classes_pkey $2 risk=class
-setting aidb.actions
-setting aidb.unclassified_tools`
-
-// Standing says how a tool stands now, for an agent or for nobody ("").
-func (s *Store) Standing(ctx context.Context, agentID string, t tool.Tool) (approval.Standing, error) {
-	rows, err := s.host.Batch(ctx, spi.Statement{SQL: standingLookup, Args: []any{optionalText(agentID), t.Name}})
-	if err != nil {
-		return approval.Standing{}, err
-	}
-	r, ok := firstRow(rows)
-	if !ok {
-		return approval.Standing{}, fault.New(fault.Internal, "the standing of a tool is missing")
-	}
-	var tools []string
-	r.json(&tools)
-	st := approval.Standing{Enabled: r.bool()}
-	catalog := r.text() == "catalog"
-	st.Assigned = slices.Contains(tools, t.Name) || (catalog && (t.Name == "describe_actions" || t.Name == "act"))
-	st.Known = r.optional() != nil
-	readOnly := r.bool()
-	st.Version = r.text()
-	own := r.text()
-	st.Class, st.Actions, st.Fallback = r.text(), r.text() == "on", r.text()
-	if t.Type != tool.SQL {
-		// what comes with the library, or from a server, does not change under a call
-		st.Known, st.Version, own, readOnly = true, t.Version, t.Risk, t.ReadOnly
-	}
-	if st.Class == "" {
-		st.Class = own
-	}
-	if st.Class == "" && readOnly {
-		st.Class = approval.Read
-	}
-	return st, r.err
-}
 
 // Fresh reads a tool's definition anew.
 func (s *Store) Fresh(ctx context.Context, name string) (*tool.Tool, error) {

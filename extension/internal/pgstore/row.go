@@ -50,6 +50,14 @@ func (r *row) optional() *string {
 	return r.values[r.next-1]
 }
 
+// last is the value that was read last.
+func (r *row) last() *string {
+	if r.err != nil || r.next == 0 {
+		return nil
+	}
+	return r.values[r.next-1]
+}
+
 func (r *row) text() string {
 	if v := r.optional(); v != nil {
 		return *v

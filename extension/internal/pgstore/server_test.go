@@ -14,8 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"aidb/extension/internal/agent"
+	"aidb/extension/internal/approval"
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/spi"
+	"aidb/extension/internal/tool"
 )
 
 // The statements against real tables. AIDB_TEST_DATABASE names a database with the extension, as a connection string
@@ -37,6 +39,7 @@ func connect(t *testing.T) *connection {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	c := &connection{t, conn}
+	c.do("LOAD 'aidb'") // for its settings
 	c.do("BEGIN")
 	c.do("SET LOCAL search_path = pg_catalog, pg_temp")
 	return c
@@ -127,6 +130,56 @@ func TestServer_AgentWithAllThatBelongsToIt(t *testing.T) {
 	ref, err := s.Model(ctx, "t_model")
 	require.NoError(t, err)
 	require.Equal(t, *d.Model, ref)
+}
+
+// What a call expects to find from what came with its agent is what is there.
+func TestServer_StandingIsForeseen(t *testing.T) {
+	c := connect(t)
+	c.do(`INSERT INTO aidb_internal.sql_tools (name, description, query_text, statement, types, params, read_only, risk, owner) VALUES
+		('t_plain', 'x', 'SELECT 1', 'SELECT 1', '{}', '[]', true, NULL, pg_catalog.quote_ident(CURRENT_USER)::regrole),
+		('t_risky', 'x', 'DELETE FROM t', 'DELETE FROM t', '{}', '[]', false, 'confirm', pg_catalog.quote_ident(CURRENT_USER)::regrole)`)
+	c.do(`INSERT INTO aidb_internal.agents (name, instructions, model, tools, owner)
+		VALUES ('t_agent', 'Do.', 'm', '{run_sql_query,t_plain,t_risky}', pg_catalog.quote_ident(CURRENT_USER)::regrole)`)
+	ctx := context.Background()
+	known := func(s *Store) (string, []tool.Tool) {
+		d, err := s.Agent(ctx, "t_agent")
+		require.NoError(t, err)
+		tools, err := s.Tools(ctx, d.Tools)
+		require.NoError(t, err)
+		require.Len(t, tools, 3)
+		return d.ID.String(), tools
+	}
+
+	s := New(c, new(Natives))
+	id, tools := known(s)
+	for _, one := range tools {
+		foreseen, expected, err := s.Foresee(id, one)
+		require.NoError(t, err)
+		require.NotNil(t, expected, one.Name)
+		standing, err := s.Standing(ctx, id, one)
+		require.NoError(t, err)
+		require.Equal(t, standing, foreseen, one.Name)
+		_, seen, err := s.Foresee(id, one)
+		require.NoError(t, err)
+		require.Equal(t, seen, expected, one.Name)
+	}
+	_, expected, err := s.Foresee(uuid.NewString(), tools[0])
+	require.NoError(t, err)
+	require.Nil(t, expected, "of an agent that was not read nothing is known")
+
+	// which tool has a class is not known before it is looked up
+	c.do(`INSERT INTO aidb_internal.tool_classes (tool, risk, classified_by) VALUES ('t_plain', 'forbidden', 'ann')`)
+	s = New(c, new(Natives))
+	id, tools = known(s)
+	_, expected, err = s.Foresee(id, tools[1])
+	require.NoError(t, err)
+	require.Nil(t, expected)
+	_, err = s.Standing(ctx, id, tools[1])
+	require.NoError(t, err)
+	foreseen, expected, err := s.Foresee(id, tools[1])
+	require.NoError(t, err)
+	require.NotNil(t, expected)
+	require.Equal(t, approval.Forbidden, foreseen.Class)
 }
 
 // What a run wrote is what the next call of its conversation reads.

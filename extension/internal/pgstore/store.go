@@ -71,8 +71,9 @@ type Store struct {
 	head  []byte
 	begun bool
 
-	stored map[string]tool.Tool // SQL and MCP tools
-	asked  map[string]bool      // names that were looked up among them
+	stored    map[string]tool.Tool // SQL and MCP tools
+	asked     map[string]bool      // names that were looked up among them
+	standings standings
 
 	ahead     *spi.Rows // an agent's row that came with the start of the call
 	aheadName string
@@ -85,7 +86,7 @@ func New(host Host, natives *Natives) *Store { return &Store{host: host, natives
 func (s *Store) Prefetched(name string, rows spi.Rows) { s.ahead, s.aheadName = &rows, name }
 
 // AgentLookup is an agent with its purpose, its policies and its model in one row, and whether there is more to read:
-// redactions and quotas. Most databases have none, and no tools but native ones; what is there is read when it is needed.
+// redactions, quotas, classes of tools. Most databases have none, and no tools but native ones; what is there is read when it is needed.
 //
 // The main thread runs it before agent_converse starts (see bridge.h, READY).
 const AgentLookup = `LOOKUP
@@ -94,7 +95,10 @@ rolename owner
 row purpose_registry purpose_registry_pkey purpose role role_oid allow_elevated deleted_at policy=purpose_policy
 row policies policies_pkey policy name deleted_at
 row policies policies_pkey purpose_policy name deleted_at
-` + modelLookup
+` + modelLookup + `
+any tool_classes
+setting aidb.actions
+setting aidb.unclassified_tools`
 
 // modelLookup is what every call reads with its model.
 const modelLookup = `row models models_pkey model provider config credential_source credentials_env credentials_file
@@ -136,13 +140,16 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	purpose := r.optional()
 	r.json(&d.Delegates)
 	r.json(&d.Tools)
+	st := standingAgent{tools: r.last()}
 	d.OutputType = r.raw()
 	d.InputTokenBudget, d.OutputTokenBudget, d.MaxIterations, d.TimeoutSeconds = r.number(), r.number(), r.number(), r.number()
 	d.Strategy, _, d.Enabled = r.text(), r.text(), r.bool() // between them the owner's oid, whose name follows
 	d.CostBudget, d.TreeTokenBudget, d.TreeCostBudget = r.amount(), r.number(), r.amount()
 	r.json(&d.Compaction)
 	own := r.optional()
-	d.Exposure, d.ConfirmReplies, d.Owner = r.text(), r.bool(), r.text()
+	d.Exposure = r.text()
+	st.exposure = r.last()
+	d.ConfirmReplies, d.Owner = r.bool(), r.text()
 	d.Purpose = r.purpose(purpose)
 	inherited := r.optional()
 	r.policy(d, own)
@@ -154,9 +161,11 @@ func (s *Store) Agent(ctx context.Context, name string) (*agent.Definition, erro
 	if d.Model != nil {
 		d.Model.Metered = metered
 	}
+	st.classes, st.actions, st.unclassified = r.bool(), r.optional(), r.optional()
 	if r.err != nil {
 		return nil, r.err
 	}
+	s.foresee(d, st)
 	if redactions {
 		if err := s.LoadRedactions(ctx); err != nil {
 			return nil, err

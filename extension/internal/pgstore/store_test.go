@@ -77,7 +77,7 @@ func agentRow(purpose, role any, retired string, source, credentials any) []*str
 	return values(someID, "helper", "You help.", "gpt", purpose, `["other"]`, `["run_sql_query"]`, nil,
 		nil, "200", "7", nil, "summarize", "16384", "t", "0.5", "900", nil, `{"threshold": 0.5, "pin": ["run_sql_query"]}`, nil, "direct", "f", "ann",
 		role, oid, "f", deleted, "house", nil, nil, "house", nil,
-		"openai_completions", `{"model":"x"}`, source, nil, nil, credentials, "00ff", "f", "f")
+		"openai_completions", `{"model":"x"}`, source, nil, nil, credentials, "00ff", "f", "f", "f", "on", "allow")
 }
 
 func TestStore_Agent(t *testing.T) {

@@ -2,6 +2,7 @@ package pgtool
 
 import (
 	"context"
+	"errors"
 
 	"aidb/extension/internal/approval"
 	"aidb/extension/internal/decision"
@@ -44,6 +45,41 @@ func (r *Runner) Admit(ctx context.Context, t tool.Tool, s Scope) (tool.Tool, ap
 		t = *fresh
 	}
 	return t, verdict, nil
+}
+
+// foreseen runs a tool that the run knows to be permitted, as things stood when it began or at an earlier call, without
+// asking first how they stand: what must be so still is sent along, and looked at before anything runs. So a call is one
+// exchange with the main thread, and the look is part of the transaction's step that has the effect. done is false when
+// things are not known or have changed, and nothing has happened.
+func (r *Runner) foreseen(ctx context.Context, t tool.Tool, arguments string, s Scope) (contents string, done bool, err error) {
+	if !statementOnly(t) || (s.ReadOnly && !t.ReadOnly) {
+		return "", false, nil
+	}
+	standing, expected, err := r.Catalog.Foresee(s.AgentID, t)
+	if err != nil || expected == nil {
+		return "", false, err
+	}
+	standing.Agent = s.Agent
+	verdict, _, refusal := standing.Judge(t.Name)
+	if refusal != nil || verdict != approval.Run || standing.Version != t.Version {
+		return "", false, nil
+	}
+	s.expected = expected
+	contents, err = r.Execute(ctx, t, arguments, s)
+	if errors.Is(err, spi.ErrOtherwise) {
+		return "", false, nil
+	}
+	return contents, true, err
+}
+
+// statementOnly says whether whatever is done with the tool is asked of the database: its work is a statement, and nothing
+// refuses it before.
+func statementOnly(t tool.Tool) bool {
+	switch t.Name {
+	case sleepTool, describeTool, actTool, "generate_text", "execute_sql":
+		return false
+	}
+	return t.Type != tool.MCP
 }
 
 // May asks whether the role may use the tool, and its policies permit it, without running it and without a look at

@@ -33,6 +33,9 @@ type planned struct {
 
 // one runs a single call, or parks it.
 func (b *box) one(ctx context.Context, t tool.Tool, arguments string) (agent.Result, error) {
+	if contents, done, err := b.runner.foreseen(ctx, t, arguments, b.scope); done || err != nil {
+		return agent.Result{Contents: contents}, err
+	}
 	t, verdict, err := b.runner.Admit(ctx, t, b.scope)
 	if err != nil {
 		return agent.Result{}, err

@@ -31,6 +31,9 @@ func (e *Refused) Unwrap() error { return e.Err }
 func (r *Runner) exec(ctx context.Context, toolName string, s Scope, q spi.ToolRequest) (spi.ToolResult, error) {
 	started := r.now()
 	result, err := r.Host.Tool(ctx, q)
+	if errors.Is(err, spi.ErrOtherwise) {
+		return result, err // it was not made, and will be
+	}
 	if err == nil {
 		r.passed(toolName, s, q, result)
 	}

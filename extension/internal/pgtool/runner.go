@@ -43,6 +43,7 @@ type Scope struct {
 
 	// The call in hand, for the guards; see of.
 	tool, params string
+	expected     *spi.Expected // see foreseen
 	// mark notes that a call is about to leave the database, or that it has not left after all; nil: nobody wants to know.
 	mark func(ctx context.Context, left bool) error
 }
@@ -173,7 +174,7 @@ func (r *Runner) function(ctx context.Context, t tool.Tool, args map[string]json
 func (r *Runner) request(ctx context.Context, t tool.Tool, s Scope) spi.ToolRequest {
 	q := spi.ToolRequest{
 		Role: s.Role, RoleID: s.RoleID, Elevated: s.Elevated, Function: t.Function, Agent: s.Agent, ConversationID: s.ConversationID,
-		MaxRows: r.Limits.Rows, MaxBytes: r.Limits.Bytes, Timeout: timeout(ctx, r.Limits.Timeout),
+		MaxRows: r.Limits.Rows, MaxBytes: r.Limits.Bytes, Timeout: timeout(ctx, r.Limits.Timeout), Expected: s.expected,
 	}
 	s.guard(&q)
 	return q

@@ -17,10 +17,12 @@ import (
 )
 
 // Catalog has the definitions of tools. A name that no tool has is left out. Standing and Fresh read the catalog as it is
-// now: how a tool stands for an agent ("" for none), and its definition, nil when there is none any more.
+// now: how a tool stands for an agent ("" for none), and its definition, nil when there is none any more. Foresee says
+// without reading how it stood, and what must be found for that to be so still; nil when it does not know.
 type Catalog interface {
 	Tools(ctx context.Context, names []string) ([]tool.Tool, error)
 	Standing(ctx context.Context, agentID string, t tool.Tool) (approval.Standing, error)
+	Foresee(agentID string, t tool.Tool) (approval.Standing, *spi.Expected, error)
 	Fresh(ctx context.Context, name string) (*tool.Tool, error)
 }
 

@@ -143,9 +143,25 @@ func (r *run) Tool(_ context.Context, t ToolRequest) (ToolResult, error) {
 		w.Text(g.Policy)
 		w.OrNull(g.State)
 	}
+	if t.Expected == nil {
+		w.Null()
+	} else {
+		w.Text(t.Expected.Lookup)
+		w.Int(int64(len(t.Expected.Args)))
+		for _, a := range t.Expected.Args {
+			putArg(&w, a)
+		}
+		w.Int(int64(len(t.Expected.Row)))
+		for _, v := range t.Expected.Row {
+			w.Optional(v)
+		}
+	}
 	reply, err := r.ask(seam.ReqTool, &w)
 	if err != nil {
 		return ToolResult{}, err
+	}
+	if !reply.Bool() {
+		return ToolResult{}, ErrOtherwise
 	}
 	result := ToolResult{Tag: reply.Text(), ReturnsRows: reply.Bool(), Truncated: reply.Bool(), Affected: reply.Int()}
 	n := int(reply.Int())

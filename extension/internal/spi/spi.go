@@ -14,6 +14,9 @@ import (
 // ErrGone is returned when the run was cancelled or its session has ended.
 var ErrGone = errors.New("the run is gone")
 
+// ErrOtherwise is returned for a tool call that was not made because something is not as it was expected.
+var ErrOtherwise = errors.New("something is not as expected")
+
 // Statement is one of our own statements. Args are texts (nil is NULL) that the SQL casts: $1::uuid. The one argument of
 // a COPY … FROM STDIN is its rows, as CopyText makes them.
 type Statement struct {
@@ -73,6 +76,15 @@ type ToolRequest struct {
 	Tool       string  // what they are asked about
 	ToolParams string  // its arguments, JSON
 	Probe      bool    // nothing that the statement and the guards write is kept
+
+	Expected *Expected // what must be so for the call to be made; nil: nothing. Otherwise the error is ErrOtherwise
+}
+
+// Expected is the row that a LOOKUP must give.
+type Expected struct {
+	Lookup string
+	Args   []any
+	Row    []*string
 }
 
 // Guard is one machine of a temporal policy that a call has to pass. Session is the conversation; "" is one that is not
