@@ -272,6 +272,7 @@ extern void aidb_tool_execute(AidbToolCall *call);	/* inside the sandbox */
 
 /* --- render.c: rows as JSON, within limits --------------------------------- */
 extern DestReceiver *aidb_json_receiver(AidbToolCall *call);
+extern void aidb_check_column_names(List *names);
 
 /* --- filter.c, functions.c: what runs while a tool call is on -------------- */
 extern void aidb_install_filters(void);

@@ -36,18 +36,47 @@ typedef struct JsonReceiver
 	int64		bytes;
 } JsonReceiver;
 
-/* Equal names would silently collapse in the model's eyes. */
-static void
-check_column_names(TupleDesc desc)
+/*
+ * aidb_check_column_names: raises, and names them, when columns of a result have equal names, which would silently collapse in the
+ * model's eyes.
+ */
+void
+aidb_check_column_names(List *names)
 {
-	for (int i = 0; i < desc->natts; i++)
-		for (int j = 0; j < i; j++)
-			if (strcmp(NameStr(TupleDescAttr(desc, i)->attname), NameStr(TupleDescAttr(desc, j)->attname)) == 0)
-				ereport(ERROR,
-						(errcode(ERRCODE_DUPLICATE_COLUMN),
-						 errmsg("column name \"%s\" appears more than once in the result",
-								NameStr(TupleDescAttr(desc, i)->attname)),
-						 errhint("Give each column an alias of its own.")));
+	List	   *twice = NIL;
+	StringInfoData shown;
+	ListCell   *lc;
+
+	foreach(lc, names)
+	{
+		char	   *name = lfirst(lc);
+		ListCell   *other;
+		bool		known = false;
+		int			n = 0;
+
+		foreach(other, names)
+			if (strcmp(lfirst(other), name) == 0)
+				n++;
+		foreach(other, twice)
+			known = known || strcmp(lfirst(other), name) == 0;
+		if (n > 1 && !known)
+			twice = lappend(twice, name);
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (twice == NIL)
+		return;
+	initStringInfo(&shown);
+	foreach(lc, twice)
+		appendStringInfo(&shown, "%s\"%s\"", foreach_current_index(lc) > 0 ? ", " : "", (char *) lfirst(lc));
+	if (list_length(twice) == 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_DUPLICATE_COLUMN),
+				 errmsg("column name %s appears more than once in the result", shown.data),
+				 errhint("Give each column an alias of its own.")));
+	ereport(ERROR,
+			(errcode(ERRCODE_DUPLICATE_COLUMN),
+			 errmsg("column names %s appear more than once in the result", shown.data),
+			 errhint("Give each column an alias of its own.")));
 }
 
 static void
@@ -55,8 +84,12 @@ start(DestReceiver *self, int operation, TupleDesc desc)
 {
 	JsonReceiver *r = (JsonReceiver *) self;
 	MemoryContext old = MemoryContextSwitchTo(r->home);
+	List	   *names = NIL;
 
-	check_column_names(desc);
+	for (int i = 0; i < desc->natts; i++)
+		names = lappend(names, NameStr(TupleDescAttr(desc, i)->attname));
+	aidb_check_column_names(names);
+	list_free(names);
 	r->desc = BlessTupleDesc(CreateTupleDescCopy(desc));
 	r->may_stop = operation == CMD_SELECT || operation == CMD_UTILITY;
 	r->call->returns_rows = true;

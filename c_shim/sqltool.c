@@ -12,6 +12,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
+#include "commands/defrem.h"
 #include "funcapi.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/analyze.h"
@@ -91,14 +92,18 @@ parse_one(const char *sql)
 			break;
 		case T_ExplainStmt:
 			{
+				bool		runs = false;
 				ListCell   *lc;
 
+				/* as the server reads it: the last one counts */
 				foreach(lc, ((ExplainStmt *) stmt)->options)
 					if (strcmp(lfirst_node(DefElem, lc)->defname, "analyze") == 0)
-						ereport(ERROR,
-								(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-								 errmsg("EXPLAIN ANALYZE cannot be a SQL tool"),
-								 errhint("Leave out ANALYZE: the plan is then shown without running the statement.")));
+						runs = defGetBoolean(lfirst_node(DefElem, lc));
+				if (runs)
+					ereport(ERROR,
+							(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+							 errmsg("EXPLAIN ANALYZE cannot be a SQL tool"),
+							 errhint("Leave out ANALYZE: the plan is then shown without running the statement.")));
 				break;
 			}
 		default:
@@ -134,18 +139,11 @@ column_names(Query *query)
 	foreach(lc, query->commandType == CMD_SELECT ? query->targetList : query->returningList)
 	{
 		TargetEntry *t = lfirst_node(TargetEntry, lc);
-		ListCell   *other;
 
-		if (t->resjunk)
-			continue;
-		foreach(other, names)
-			if (strcmp(lfirst(other), t->resname) == 0)
-				ereport(ERROR,
-						(errcode(ERRCODE_DUPLICATE_COLUMN),
-						 errmsg("column name \"%s\" appears more than once in the result", t->resname),
-						 errhint("Give each column an alias of its own.")));
-		names = lappend(names, t->resname);
+		if (!t->resjunk)
+			names = lappend(names, t->resname);
 	}
+	aidb_check_column_names(names);
 	return names;
 }
 

@@ -171,6 +171,8 @@ func TestCreateSQLTool_RefusesWhatCannotBeOne(t *testing.T) {
 		{"t1", "SELECT ${x} AS a", `aidb.tool_param('x', 'anyelement', 'x')`, "42809", "a parameter cannot have the pseudo-type anyelement"},
 		{"t1", "SELECT ${x} AS a", `aidb.tool_param('x', 'int; DROP TABLE w.t', 'x')`, "42601", "syntax error"},
 		{"t1", "SELECT 1 AS a, 2 AS a", "", "42701", `column name "a" appears more than once in the result`},
+		{"t1", "SELECT 1 AS a, 2 AS b, 3 AS a, 4 AS b, 5 AS a, 6 AS c", "", "42701", `column names "a", "b" appear more than once in the result`},
+		{"t1", "EXPLAIN (ANALYZE off, ANALYZE) SELECT 1", "", "0A000", "EXPLAIN ANALYZE cannot be a SQL tool"},
 		{"t1", "SELECT nothing FROM w.t", "", "42703", `column "nothing" does not exist`},
 		{"t1", "SELECT 1 FROM w.nowhere", "", "42P01", `relation "w.nowhere" does not exist`},
 		{"t1", "EXPLAIN ANALYZE SELECT 1", "", "0A000", "EXPLAIN ANALYZE cannot be a SQL tool"},

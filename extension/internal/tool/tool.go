@@ -9,6 +9,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"aidb/extension/internal/schema"
@@ -153,8 +155,8 @@ func (p Parameter) schema(b []byte) []byte {
 	default:
 		b = enum(b, values)
 	}
-	if p.Description != "" {
-		b = quote(append(b, `,"description":`...), p.Description)
+	if text := p.shown(); text != "" {
+		b = quote(append(b, `,"description":`...), text)
 	}
 	if len(b) == start {
 		return append(b, "{}"...)
@@ -162,6 +164,31 @@ func (p Parameter) schema(b []byte) []byte {
 	b[start] = '{'
 	return append(b, '}')
 }
+
+// shown is the description, with what the caller of the tool has to know besides and some provider refuses as a keyword.
+func (p Parameter) shown() string {
+	var more []string
+	if strings.EqualFold(p.Type, "bytea") || strings.EqualFold(p.Base, "bytea") {
+		more = append(more, "base64")
+	}
+	if len(p.Default) > 0 && len(p.Default) <= maxShown && !isNull(p.Default) {
+		more = append(more, "default "+string(p.Default))
+	}
+	more = slices.DeleteFunc(more, func(m string) bool { // whoever describes a parameter often says it
+		word, _, _ := strings.Cut(m, " ")
+		return strings.Contains(strings.ToLower(p.Description), word)
+	})
+	switch {
+	case len(more) == 0:
+		return p.Description
+	case p.Description == "":
+		return strings.Join(more, ", ")
+	}
+	return p.Description + " (" + strings.Join(more, ", ") + ")"
+}
+
+// maxShown bounds the text of a default that goes into a description.
+const maxShown = 200
 
 // values are those to choose from, as far as they are known.
 func (p Parameter) values() []string {

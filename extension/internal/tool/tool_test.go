@@ -21,7 +21,7 @@ func TestInputSchema(t *testing.T) {
 
 	types := map[string]string{
 		"TEXT": `{"type":"string"}`, "varchar(20)": `{"type":"string"}`, "uuid": `{"type":"string"}`, "timestamptz": `{"type":"string"}`,
-		"public.mood": `{"type":"string"}`, "bytea": `{"type":"string"}`,
+		"public.mood": `{"type":"string"}`, "bytea": `{"type":"string","description":"base64"}`,
 		"INT": `{"type":"integer"}`, "bigint": `{"type":"integer"}`, " int4 ": `{"type":"integer"}`, "pg_catalog.int8": `{"type":"integer"}`,
 		"numeric(10,2)": `{"type":"number"}`, "double precision": `{"type":"number"}`, "float8": `{"type":"number"}`,
 		"boolean": `{"type":"boolean"}`, "jsonb": `{}`,
@@ -34,6 +34,20 @@ func TestInputSchema(t *testing.T) {
 		var got struct{ Properties map[string]json.RawMessage }
 		require.NoError(t, json.Unmarshal(s, &got))
 		require.Equal(t, want, string(got.Properties["p"]), sql)
+	}
+	for _, c := range []struct {
+		p    Parameter
+		want string
+	}{
+		{Parameter{Type: "int", Description: "how many", Default: json.RawMessage(`5`)}, "how many (default 5)"},
+		{Parameter{Type: "int", Description: "how many; by Default 5", Default: json.RawMessage(`5`)}, "how many; by Default 5"},
+		{Parameter{Type: "text", Default: json.RawMessage(`"x"`)}, `default "x"`},
+		{Parameter{Type: "text", Description: "d", Default: json.RawMessage(`null`)}, "d"},
+		{Parameter{Type: "text", Description: "d", Default: json.RawMessage(`"` + strings.Repeat("x", maxShown) + `"`)}, "d"},
+		{Parameter{Type: "BYTEA", Description: "picture", Default: json.RawMessage(`"AA=="`)}, `picture (base64, default "AA==")`},
+		{Parameter{Type: "public.image", Base: "bytea", Description: "picture"}, "picture (base64)"},
+	} {
+		require.Equal(t, c.want, c.p.shown())
 	}
 	odd := Tool{Params: []Parameter{{Name: `q"<x>`, Type: "text", Description: "a \"b\" \n", Enum: []string{"a", `"`}, Required: true}, {Name: "r", Type: "jsonb"}}}
 	require.True(t, json.Valid(odd.InputSchema()), string(odd.InputSchema()))
