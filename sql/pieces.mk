@@ -49,6 +49,7 @@ SQL_API = \
     sql/api/51_credentials.sql \
     sql/api/52_models.sql \
     sql/api/52_shared_limits.sql \
+    sql/api/53_parameters.sql \
     sql/api/53_sql_tools.sql \
     sql/api/54_classes.sql \
     sql/api/55_actions.sql \

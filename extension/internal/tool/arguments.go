@@ -62,6 +62,9 @@ func CheckArguments(t Tool, raw string) (map[string]json.RawMessage, error) {
 			continue
 		}
 		v, problem := p.check(args[name])
+		if problem == "" {
+			problem = p.chosen(v)
+		}
 		if problem != "" {
 			problems = append(problems, "argument "+fault.Name(name)+" "+problem)
 			continue
@@ -195,12 +198,6 @@ func (p *Parameter) check(v json.RawMessage) (json.RawMessage, string) {
 		if got != text {
 			return nil, "must be a string, got " + got
 		}
-		if len(p.Enum) > 0 {
-			var s string
-			if json.Unmarshal(v, &s) != nil || !slices.Contains(p.Enum, s) {
-				return nil, "must be one of " + list(p.Enum)
-			}
-		}
 		return v, ""
 	case boolean:
 		if got == text && (string(v) == `"true"` || string(v) == `"false"`) {
@@ -235,6 +232,46 @@ func (p *Parameter) check(v json.RawMessage) (json.RawMessage, string) {
 		return v, elements(v, items, 0)
 	}
 	return v, ""
+}
+
+// chosen says what is wrong with a value of the right type when there are values to choose from, of an array for its elements.
+func (p *Parameter) chosen(v json.RawMessage) string {
+	if len(p.Enum) == 0 {
+		return ""
+	}
+	if kind, _ := p.jsonType(); kind == array && kindOf(v) == array {
+		var list []json.RawMessage
+		if json.Unmarshal(v, &list) != nil {
+			return ""
+		}
+		for i, e := range list {
+			if isNull(e) {
+				continue
+			}
+			if problem := p.chosen(e); problem != "" {
+				return "at position " + strconv.Itoa(i+1) + " " + problem
+			}
+		}
+		return ""
+	}
+	s := string(v)
+	if kindOf(v) == text && json.Unmarshal(v, &s) != nil {
+		return ""
+	}
+	if slices.Contains(p.Enum, s) || slices.ContainsFunc(p.Enum, func(e string) bool { return sameNumber(e, s) }) {
+		return ""
+	}
+	return "must be one of " + list(p.Enum)
+}
+
+// sameNumber reports whether two texts are the same number: 1 is 1.0.
+func sameNumber(a, b string) bool {
+	if !isNumber([]byte(a)) || !isNumber([]byte(b)) || len(a) > 64 || len(b) > 64 || strings.ContainsAny(a+b, "eE") {
+		return false
+	}
+	x, ok1 := new(big.Rat).SetString(a)
+	y, ok2 := new(big.Rat).SetString(b)
+	return ok1 && ok2 && x.Cmp(y) == 0
 }
 
 // elements says what is wrong with an array's: each is of the type, null, or an array of such for a further dimension.

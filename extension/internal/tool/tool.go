@@ -149,11 +149,11 @@ func (p Parameter) schema(b []byte) []byte {
 	case kind == array && items == anything:
 		b = append(b, `,"type":"array","items":{}`...)
 	case kind == array:
-		b = append(enum(quote(append(b, `,"type":"array","items":{"type":`...), items), values), '}')
+		b = append(enum(quote(append(b, `,"type":"array","items":{"type":`...), items), items, values), '}')
 	case kind != anything:
-		b = enum(quote(append(b, `,"type":`...), kind), values)
+		b = enum(quote(append(b, `,"type":`...), kind), kind, values)
 	default:
-		b = enum(b, values)
+		b = enum(b, text, values)
 	}
 	if text := p.shown(); text != "" {
 		b = quote(append(b, `,"description":`...), text)
@@ -219,7 +219,8 @@ func (p Parameter) jsonType() (kind, items string) {
 }
 
 // enum appends the values allowed to what is known of a type before it; none are no restriction.
-func enum(b []byte, values []string) []byte {
+// They are texts, of which those of numbers and of truth values are JSON as they are.
+func enum(b []byte, kind string, values []string) []byte {
 	if len(values) == 0 {
 		return b
 	}
@@ -228,7 +229,11 @@ func enum(b []byte, values []string) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = quote(b, v)
+		if bare := json.RawMessage(v); (kind == number || kind == integer) && isNumber(bare) || kind == boolean && (v == "true" || v == "false") {
+			b = append(b, bare...)
+		} else {
+			b = quote(b, v)
+		}
 	}
 	return append(b, ']')
 }

@@ -58,6 +58,11 @@ func TestCheckArguments(t *testing.T) {
 	all := Tool{Type: SQL, Params: []Parameter{
 		{Name: "s", Type: "text"}, {Name: "i", Type: "int"}, {Name: "n", Type: "numeric"}, {Name: "b", Type: "bool"},
 		{Name: "j", Type: "jsonb"}, {Name: "a", Type: "text[]"}, {Name: "e", Type: "text", Enum: []string{"x", "y"}}}}
+	chosen := Tool{Type: SQL, Params: []Parameter{
+		{Name: "i", Type: "int", Enum: []string{"1", "2"}}, {Name: "n", Type: "numeric", Enum: []string{"1", "2.5"}},
+		{Name: "b", Type: "bool", Enum: []string{"true"}}, {Name: "a", Type: "text[]", Enum: []string{"x", "y"}}}}
+	require.Contains(t, string(chosen.InputSchema()), `"i":{"type":"integer","enum":[1,2]},"n":{"type":"number","enum":[1,2.5]},"b":{"type":"boolean","enum":[true]}`)
+	const chooses = " (arguments: i, n, b, a)"
 	const accepts = " (arguments: s, i, n, b, j, a, e)"
 	cases := []struct {
 		name string
@@ -83,6 +88,11 @@ func TestCheckArguments(t *testing.T) {
 		{"whole numbers with an exponent", all, `{"i":1e3}`, `{"i":1000}`},
 		{"large whole numbers stay exact", all, `{"i":9007199254740993}`, `{"i":9007199254740993}`},
 		{"nulls", all, `{"s":null,"i":null,"a":null}`, `{"s":null,"i":null,"a":null}`},
+		{"one to choose of numbers", chosen, `{"i":2,"n":1.0,"b":true,"a":["x",null,["y"]]}`, `{"i":2,"n":1.0,"b":true,"a":["x",null,["y"]]}`},
+		{"a number that is none of them", chosen, `{"i":3}`, "argument 'i' must be one of '1', '2'" + chooses},
+		{"nor as a text", chosen, `{"i":"3","n":"1.5"}`, "argument 'i' must be one of '1', '2'; argument 'n' must be one of '1', '2.5'" + chooses},
+		{"a truth value that is not", chosen, `{"b":false}`, "argument 'b' must be one of 'true'" + chooses},
+		{"an element that is not", chosen, `{"a":["x","z"]}`, "argument 'a' at position 2 must be one of 'x', 'y'" + chooses},
 		{"text for an integer", all, `{"i":"twelve"}`, "argument 'i' must be an integer, got the string \"twelve\"" + accepts},
 		{"fraction for an integer", all, `{"i":1.5}`, "argument 'i' must be an integer, got 1.5" + accepts},
 		{"a number of any size", all, `{"i":1e9999}`, "argument 'i' must be an integer, got 1e9999" + accepts},
