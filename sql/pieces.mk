@@ -22,6 +22,7 @@ SQL_INSTALL = \
     sql/install/48_actions.sql \
     sql/install/49_mcp.sql \
     sql/install/50_background.sql \
+    sql/install/51_native_tools.sql \
     sql/install/53_conversations.sql \
     sql/install/54_redactions.sql \
     sql/install/55_quotas.sql \

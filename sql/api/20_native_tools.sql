@@ -57,4 +57,6 @@ VALUES
 COMMENT ON VIEW aidb_internal.native_tools IS
     'The tools that come with the extension, with the function that stands behind each.';
 REVOKE ALL ON aidb_internal.native_tools FROM PUBLIC;
+DELETE FROM aidb_internal.native_tool_list;
+INSERT INTO aidb_internal.native_tool_list (tools) SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.native_tools t;
 

@@ -30,7 +30,10 @@ type Natives struct {
 	tools map[string]tool.Tool
 }
 
-const nativesSQL = `SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.native_tools t`
+const nativesLookup = `LOOKUP
+get native_tool_list native_tool_list_pkey $1 tools`
+
+func nativesStatement() spi.Statement { return spi.Statement{SQL: nativesLookup, Args: []any{"true"}} }
 
 func (n *Natives) known() map[string]tool.Tool {
 	n.mu.Lock()
@@ -208,7 +211,7 @@ func (s *Store) agentRow(ctx context.Context, name string) ([]spi.Rows, error) {
 	}
 	statements := []spi.Statement{{SQL: AgentLookup, Args: []any{name}}}
 	if s.natives.known() == nil {
-		statements = append(statements, spi.Statement{SQL: nativesSQL})
+		statements = append(statements, nativesStatement())
 	}
 	rows, err := s.host.Batch(ctx, statements...)
 	if err != nil {
@@ -223,7 +226,7 @@ func (s *Store) agentRow(ctx context.Context, name string) ([]spi.Rows, error) {
 // Tools returns the definitions of the tools, in the order of the names. A name that no tool has is left out.
 func (s *Store) Tools(ctx context.Context, names []string) ([]tool.Tool, error) {
 	if s.natives.known() == nil {
-		rows, err := s.host.Batch(ctx, spi.Statement{SQL: nativesSQL})
+		rows, err := s.host.Batch(ctx, nativesStatement())
 		if err != nil {
 			return nil, err
 		}
