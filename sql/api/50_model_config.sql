@@ -18,7 +18,13 @@ BEGIN
         IF expected IS NULL THEN
             RAISE EXCEPTION '% does not have the key %', what, aidb_internal.quoted(entry.key)
                 USING ERRCODE = 'invalid_parameter_value',
-                      HINT = format('Known keys: %s.', (SELECT string_agg(k, ', ' ORDER BY k COLLATE "C") FROM jsonb_object_keys(known) k));
+                      HINT = format('Known keys: %s.', (
+                          SELECT string_agg(k, ', ' ORDER BY k COLLATE "C")
+                          FROM (SELECT jsonb_object_keys(known)
+                                -- What check_model_config has looked at before, whatever the provider, and of one that has an address.
+                                UNION SELECT unnest('{context_size,price}'::text[]) WHERE what = 'config'
+                                UNION SELECT unnest('{max_concurrent_requests,requests_per_minute,tokens_per_minute,fallback}'::text[])
+                                WHERE what = 'config' AND known ? 'url') x (k)));
         ELSIF entry.type = 'null' OR expected = 'any' THEN
             CONTINUE;
         ELSIF expected IN ('count', 'integer') THEN

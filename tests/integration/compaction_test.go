@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"aidb/tests/fakemodel"
@@ -117,6 +118,12 @@ func TestCosts_AreCountedAndLimited(t *testing.T) {
 	} {
 		_, err := ann.Exec(t.Context(), `SELECT aidb.create_model('co_bad', 'openai_completions', '{"model": "x"}' || $1::jsonb, validate => false)`, bad)
 		require.ErrorContains(t, err, want)
+	}
+	_, err = ann.Exec(t.Context(), `SELECT aidb.create_model('co_bad', 'openai_completions', '{"model": "x", "prize": 1}', validate => false)`)
+	var refused *pgconn.PgError
+	require.ErrorAs(t, err, &refused)
+	for _, key := range []string{"context_size", "fallback", "price", "tokens_per_minute", "url"} {
+		require.Contains(t, refused.Hint, key)
 	}
 }
 

@@ -28,6 +28,7 @@ type expectation struct {
 	Usage             map[string]*int64
 	Logged            []string
 	ErrorClass        string `json:"error_class"`
+	Retries           *int   // requests beyond one a round; nil: any number
 }
 
 // classes are the words of an error by which its class is known.
@@ -61,6 +62,9 @@ func (e expectation) against(r *ran, requests int) (problems []string) {
 		bad("tool calls differ, wanted %s", e.ToolCalls)
 	}
 	e.limits(r, requests, bad)
+	if again := requests - r.rounds(); e.Retries != nil && *e.Retries != again {
+		bad("%d requests made again, wanted %d", again, *e.Retries)
+	}
 	return problems
 }
 

@@ -57,6 +57,16 @@ type ran struct {
 
 func (r *ran) failed() bool { return r.Error != "" }
 
+// rounds is how often a model was to be asked.
+func (r *ran) rounds() (n int) {
+	for _, s := range r.log {
+		if s.Type == "model_request" {
+			n++
+		}
+	}
+	return n
+}
+
 // tools are those that ran, in order.
 func (r *ran) tools() []call {
 	var list []call
