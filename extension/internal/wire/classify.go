@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"net/http"
 	"strings"
 
 	"aidb/extension/internal/fault"
@@ -117,7 +118,7 @@ func (f *Failure) byWords(k fault.Kind, ours bool) fault.Kind {
 		return fault.ModelUnavailable
 	case k == fault.ModelRejected && f.Status < 500 && AnyOf(w, "api key", "api_key", "apikey") && AnyOf(w, "invalid", "incorrect", "not valid", "missing", "expired"):
 		return fault.ModelAuth
-	case k == fault.ModelUnavailable && f.Status >= 500 && (ours && f.wait == 0 || AnyOf(w, "unsupported value", "unsupported parameter", "unsupported_value", "unsupported_parameter")):
+	case k == fault.ModelUnavailable && f.Status >= 500 && (ours && f.Status != http.StatusServiceUnavailable || AnyOf(w, "unsupported value", "unsupported parameter", "unsupported_value", "unsupported_parameter")):
 		// Gateways wrap a refusal of theirs, or of the server behind them, into a 500.
 		return fault.ModelRejected
 	}

@@ -104,6 +104,7 @@ func TestClassify_Others(t *testing.T) {
 		"not implemented":           {501, "", fault.ModelRejected, false, "Not Implemented"},
 		"bad request":               {400, wrapped("Unsupported value", `"unsupported_value"`), fault.ModelRejected, false, "Unsupported value"},
 		"bad request as 500":        {500, `{"error":{"message":"Unsupported value: 'temperature'","type":"invalid_request_error","param":"temperature","code":"unsupported_value"}}`, fault.ModelRejected, false, "temperature"},
+		"not ready, and our fault":  {503, wrapped("Loading model", "null"), fault.ModelUnavailable, true, "Loading"},
 		"a limit on the reply":      {400, wrapped("max_tokens is too large: 100000. This model supports at most 4096 completion tokens", "null"), fault.ModelRejected, false, "too large"},
 		"an id that is too long":    {400, wrapped("Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40", `"string_above_max_length"`), fault.ModelRejected, false, "string too long"},
 		"filter":                    {400, `{"error":{"message":"The response was filtered","code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`, fault.ModelRefused, false, "filtered"},
