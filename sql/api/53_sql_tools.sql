@@ -261,6 +261,7 @@ BEGIN
         PERFORM aidb_internal.own_mcp_server(name, 'delete');
         gone := ARRAY(SELECT t.name FROM aidb_internal.mcp_tools t WHERE t.server = delete_tool.name);
         DELETE FROM aidb_internal.mcp_servers m WHERE m.name = delete_tool.name;
+        DELETE FROM aidb_internal.mcp_tools t WHERE t.server = delete_tool.name;
         PERFORM aidb_internal.forget_class(g) FROM unnest(gone) g;
     ELSE
         SELECT t.server INTO server FROM aidb_internal.mcp_tools t WHERE t.name = delete_tool.name AND t.listed;

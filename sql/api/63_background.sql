@@ -72,7 +72,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    PERFORM pg_notify('aidb_task', json_build_object('task_id', new.id, 'status', new.status)::text);
+    PERFORM pg_notify('aidb_task', format('{"task_id":"%s","status":"%s"}', new.id, new.status));
     PERFORM aidb_internal.task_changed(new.id);
     -- submitted, or restored from a dump
     IF tg_op = 'INSERT' AND new.parent_task_id IS NULL AND aidb_internal.task_is_open(new.status) THEN

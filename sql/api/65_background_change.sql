@@ -18,6 +18,24 @@ COMMENT ON FUNCTION aidb_internal.end_delegates(uuid, aidb.task_status, text) IS
     'Ends what was delegated in a task that is over.';
 REVOKE ALL ON FUNCTION aidb_internal.end_delegates(uuid, aidb.task_status, text) FROM PUBLIC;
 
+CREATE OR REPLACE FUNCTION aidb_internal.forget_tasks()
+RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    DELETE FROM aidb_internal.submitted_tasks s USING gone g WHERE s.task_id = g.id;
+    DELETE FROM aidb_internal.task_cancels c USING gone g WHERE c.task_id = g.id;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.forget_tasks() IS
+    'Deletes what else is kept of tasks that are deleted.';
+REVOKE ALL ON FUNCTION aidb_internal.forget_tasks() FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER forget_tasks AFTER DELETE ON aidb_internal.agent_task_queue
+    REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION aidb_internal.forget_tasks();
+
 -- Actions that a task and its delegates have proposed and that nobody has answered.
 CREATE OR REPLACE FUNCTION aidb_internal.task_actions(task_id uuid)
 RETURNS SETOF uuid

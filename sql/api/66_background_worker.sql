@@ -3,7 +3,8 @@
 
 -- The next tasks of the session user that this process is. Those who share it (callers and principals) take turns:
 -- first the oldest task of each, then the second of each, so that nobody who submits many keeps the others waiting.
--- A task whose conversation is busy, by an earlier task or by a call in somebody's session, is left for later.
+-- A task whose conversation is busy, by an earlier task or by a call in somebody's session, is left for later; so is one that
+-- is being restored from a dump, and what it was submitted with is not there yet.
 CREATE OR REPLACE FUNCTION aidb_internal.claim_tasks(worker bigint, wanted integer)
 RETURNS TABLE (
     task_id uuid, agent text, conversation_id text, prompt text, read_only boolean, output_type jsonb, resumed boolean,
@@ -35,6 +36,7 @@ AS $$
             SELECT q.id, q.created_at, q.started_at IS NOT NULL AS resumed FROM aidb_internal.agent_task_queue q
             WHERE q.initiated_by = session_user AND q.caller = w.caller AND q.principal = w.principal
               AND q.worker IS NULL AND NOT q.blocking AND q.parent_task_id IS NULL AND q.status IN ('PENDING', 'RECOVERY')
+              AND EXISTS (SELECT FROM aidb_internal.submitted_tasks s WHERE s.task_id = q.id)
               AND NOT EXISTS (
                   SELECT FROM aidb_internal.agent_task_queue b
                   WHERE b.conversation_id = q.conversation_id AND NOT b.blocking AND b.parent_task_id IS NULL AND b.id <> q.id

@@ -25,6 +25,7 @@ REVOKE ALL ON aidb_internal.policies FROM PUBLIC;
 SELECT pg_extension_config_dump('aidb_internal.policies', '');
 
 -- The primary key does policy work: two rows cannot match one call, and no row is a denial.
+-- No foreign key: pg_restore -j loads the tables of an extension in any order. Who writes here has locked the policy.
 CREATE TABLE aidb_internal.tool_transitions (
     policy text NOT NULL,
     from_state text NOT NULL,
@@ -34,7 +35,6 @@ CREATE TABLE aidb_internal.tool_transitions (
     condition_sql text,
     counts_principal boolean NOT NULL DEFAULT false,
     CONSTRAINT tool_transitions_pkey PRIMARY KEY (policy, from_state, tool_name),
-    CONSTRAINT tool_transitions_policy_fkey FOREIGN KEY (policy) REFERENCES aidb_internal.policies (name),
     CONSTRAINT tool_transitions_condition_check CHECK ((condition IS NULL) = (condition_sql IS NULL))
 );
 COMMENT ON TABLE aidb_internal.tool_transitions IS

@@ -51,6 +51,8 @@ COMMENT ON TABLE aidb_internal.mcp_credentials IS
     'HTTP headers, and secrets of OAuth clients, given to aidb.import_mcp_tools. Readable by superusers only, returned by no function or view, and not part of a dump. Prefer headers_env or headers_k8s_secret, which keep the secret out of the database.';
 REVOKE ALL ON aidb_internal.mcp_credentials FROM PUBLIC;
 
+-- No foreign key: pg_restore -j loads the tables of an extension in any order. Who writes here has locked the server, and who
+-- deletes that deletes these.
 CREATE TABLE aidb_internal.mcp_tools (
     server text NOT NULL,
     tool text NOT NULL,
@@ -66,8 +68,7 @@ CREATE TABLE aidb_internal.mcp_tools (
     approved_by text NOT NULL,
     changed_at timestamptz,
     CONSTRAINT mcp_tools_pkey PRIMARY KEY (server, tool),
-    CONSTRAINT mcp_tools_name_key UNIQUE (name),
-    CONSTRAINT mcp_tools_server_fkey FOREIGN KEY (server) REFERENCES aidb_internal.mcp_servers (name) ON DELETE CASCADE
+    CONSTRAINT mcp_tools_name_key UNIQUE (name)
 );
 COMMENT ON TABLE aidb_internal.mcp_tools IS
     'Tools of registered MCP servers, with the definition that was last approved. Read it through aidb.mcp_tools.';

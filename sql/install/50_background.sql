@@ -13,6 +13,8 @@
 --     a worker       ->  SUCCESS, ERROR, TIMEOUT, DENIED
 --     cancel_task    ->  CANCELED         or the worker, told by cancel_task, when it has the task in hand
 
+-- A task that is pruned or deleted with its agent takes its rows of these two along (forget_tasks, in 65_background_change.sql). They
+-- have no foreign key: pg_restore -j loads the tables of an extension in any order.
 CREATE TABLE aidb_internal.submitted_tasks (
     task_id uuid NOT NULL,
     agent text NOT NULL,
@@ -20,9 +22,7 @@ CREATE TABLE aidb_internal.submitted_tasks (
     read_only boolean,
     output_type jsonb,
     search_path text NOT NULL,
-    CONSTRAINT submitted_tasks_pkey PRIMARY KEY (task_id),
-    -- a task that is pruned or deleted with its agent takes this along
-    CONSTRAINT submitted_tasks_task_fkey FOREIGN KEY (task_id) REFERENCES aidb_internal.agent_task_queue (id) ON DELETE CASCADE
+    CONSTRAINT submitted_tasks_pkey PRIMARY KEY (task_id)
 );
 COMMENT ON TABLE aidb_internal.submitted_tasks IS
     'What background tasks were submitted with. Only the extension reads and writes it.';
@@ -34,8 +34,7 @@ SELECT pg_extension_config_dump('aidb_internal.submitted_tasks', '');
 CREATE TABLE aidb_internal.task_cancels (
     task_id uuid NOT NULL,
     why text NOT NULL,
-    CONSTRAINT task_cancels_pkey PRIMARY KEY (task_id),
-    CONSTRAINT task_cancels_task_fkey FOREIGN KEY (task_id) REFERENCES aidb_internal.agent_task_queue (id) ON DELETE CASCADE
+    CONSTRAINT task_cancels_pkey PRIMARY KEY (task_id)
 );
 COMMENT ON TABLE aidb_internal.task_cancels IS
     'Tasks that a worker has in hand and is to end. It takes them from here, so that nobody''s open transaction keeps a worker waiting for a row.';

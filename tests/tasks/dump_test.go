@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -32,8 +33,10 @@ func TestDump_CarriesTasksAndAllElse(t *testing.T) {
 		SELECT aidb.create_policy('order', ARRAY[aidb.transition('start', 'shut', 'end')]);
 		SELECT aidb.add_redaction('badge', pattern => 'ID-[0-9]+'); SELECT aidb.set_quota('ann', tokens => 1000000000)`)
 	// a task that hangs after its second effect, one of a delegating agent, one that is queued behind the first, one that is over
+	var hung atomic.Int64
 	s.Model.Answer("writer", func(r fakemodel.Request) fakemodel.Reply {
 		if reply := writer(r); !r.Offers("writer") && len(r.Messages) >= 6 {
+			hung.Add(1)
 			return fakemodel.Reply{Hang: true}
 		} else {
 			return reply
@@ -50,7 +53,7 @@ func TestDump_CarriesTasksAndAllElse(t *testing.T) {
 	servertest.Exec(t, ann, "SELECT * FROM aidb.create_agent('closer', 'x', 'closer', tools => '{shut}', policy => 'order')")
 	servertest.Exec(t, ann, "SELECT * FROM aidb.create_agent('over', 'x', 'over')")
 	open := []task{submit(t, ann, "writer", "one"), submit(t, ann, "boss", "two")}
-	require.NoError(t, s.Model.WaitFor(t.Context(), "the second effects", func() bool { return s.Model.InFlight("writer") == 2 }))
+	require.NoError(t, s.Model.WaitFor(t.Context(), "the second effects", func() bool { return hung.Load() == 2 && s.Model.InFlight("writer") == 2 }))
 	open = append(open, submit(t, ann, "writer", "three", "conversation_id => '"+open[0].Conversation+"'"))
 	require.Equal(t, "over", wait(t, ann, submit(t, ann, "over", "go")).Message)
 	servertest.MustAsk(t, ann, "closer", "close seven")
@@ -88,7 +91,7 @@ func TestDump_CarriesTasksAndAllElse(t *testing.T) {
 	servertest.Exec(t, admin, "ALTER SYSTEM SET aidb.max_workers = 0")
 	servertest.Exec(t, admin, "SELECT pg_reload_conf()")
 	servertest.Exec(t, admin, "CREATE DATABASE restored")
-	run("pg_restore", "-d", "restored", "--exit-on-error", file)
+	run("pg_restore", "-d", "restored", "--exit-on-error", "-j", "4", file)
 	restored := in("restored", "postgres")
 	for _, r := range relations {
 		name := r["name"].(string)

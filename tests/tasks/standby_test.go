@@ -90,9 +90,9 @@ func TestStandby_AnswersThenTakesOver(t *testing.T) {
 	require.Equal(t, "25006", servertest.State(err), "%v", err)
 
 	// lost in the middle: what was submitted has been replicated, how far each task came is left to chance
+	seen := s.Model.Served()
 	submitted(40)
 	require.NoError(t, standby.CatchUp(t.Context(), s.Cluster))
-	seen := s.Model.Served()
 	require.NoError(t, s.Model.WaitFor(t.Context(), "tasks under way", func() bool { return s.Model.Served() > seen+30 }))
 	require.NoError(t, s.Kill(syscall.SIGKILL))
 	require.NoError(t, s.WaitGone(patience))
