@@ -111,11 +111,20 @@ func decision(t *testing.T) map[string]any {
 // logged is the newest line of the server's log about an MCP call: where the record of a call goes that raised.
 func logged(t *testing.T) string {
 	t.Helper()
-	log := server.Log()
-	at := strings.LastIndex(log, " point=mcp_call ")
-	require.GreaterOrEqual(t, at, 0)
-	line, _, _ := strings.Cut(log[at:], "\n")
-	return line
+	return loggedOf(t, "")
+}
+
+// loggedOf is that of one server, while others are called, too.
+func loggedOf(t *testing.T, name string) string {
+	t.Helper()
+	newest := ""
+	for line := range strings.Lines(server.Log()) {
+		if _, about, ok := strings.Cut(line, " point=mcp_call "); ok && (name == "" || strings.Contains(about, ` object="`+name+`" `)) {
+			newest = about
+		}
+	}
+	require.NotEmpty(t, newest)
+	return newest
 }
 
 // raw starts a server that misbehaves and registers it; a name of its own for each test.

@@ -73,6 +73,7 @@ func TestMisbehaving_Calls(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			ann := server.Conn(t, "ann")
 			var misbehave atomic.Bool
 			raw(t, ann, c.name, func(m fakemcp.Message, w http.ResponseWriter, r *http.Request) bool {
@@ -82,13 +83,15 @@ func TestMisbehaving_Calls(t *testing.T) {
 				c.answer(m, w, r)
 				return true
 			}, "timeout_ms => 2000", `headers => '{"Authorization": "Bearer `+secret+`"}'`)
-			require.Equal(t, "called", text(t, ann, "x", `{}`))
+			// others have a tool of that name at the same time
+			x := servertest.Value(t, ann, `SELECT name FROM aidb.mcp_tools WHERE server = $1`, c.name)
+			require.Equal(t, "called", text(t, ann, x, `{}`))
 			misbehave.Store(true)
-			said := fails(t, ann, c.state, runTool, "x", `{}`)
+			said := fails(t, ann, c.state, runTool, x, `{}`)
 			require.Contains(t, strings.ReplaceAll(said, "\u202e", ""), c.message)
-			require.Contains(t, logged(t), "sqlstate="+c.state)
+			require.Contains(t, loggedOf(t, c.name), "sqlstate="+c.state)
 			misbehave.Store(false)
-			require.Equal(t, "called", text(t, ann, "x", `{}`), "the next call works again")
+			require.Equal(t, "called", text(t, ann, x, `{}`), "the next call works again")
 		})
 	}
 }
