@@ -240,6 +240,28 @@ func TestTokens_AreGotAndKept(t *testing.T) {
 	require.Len(t, i.asked(), 4, "and not again")
 }
 
+// Whoever needs one while it is got waits for it.
+func TestTokens_AreAskedForOnce(t *testing.T) {
+	t.Parallel()
+	i := startIssuing(t)
+	p := pool(t, Options{})
+	_, err := callX(t, p, i.server())
+	require.NoError(t, err)
+	i.withdraw()
+	var all sync.WaitGroup
+	for n := range 10 {
+		all.Go(func() {
+			srv := i.server()
+			srv.User = fmt.Sprint(n)
+			if _, err := p.Call(t.Context(), srv, "x", json.RawMessage(`{}`), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	require.Len(t, i.asked(), 2)
+}
+
 // One that has run out is not sent.
 func TestTokens_RunOut(t *testing.T) {
 	t.Parallel()
@@ -372,6 +394,12 @@ func TestTokens_Refused(t *testing.T) {
 		{"another type", "gives a token that cannot be used", fault.ServerAuth, 1, func(i *issuing) {
 			i.token = answer(200, `{"access_token": "x", "token_type": "mac"}`)
 		}},
+		{"a huge answer", "gives an answer that cannot be used", fault.ServerAuth, 1, func(i *issuing) {
+			i.token = answer(200, `{"access_token": "`+strings.Repeat("x", 2*maxDocument)+`"}`)
+		}},
+		{"silence", "did not answer in time", fault.ServerUnavailable, 1, func(i *issuing) {
+			i.token = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+		}},
 		{"a redirect", "it redirects", fault.ServerAuth, 1, func(i *issuing) {
 			i.token = func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, i.as.URL+"/elsewhere", http.StatusTemporaryRedirect)
@@ -389,6 +417,9 @@ func TestTokens_Refused(t *testing.T) {
 			t.Parallel()
 			i := startIssuing(t)
 			srv := i.server()
+			if c.name == "silence" {
+				srv.Timeout = 500 * time.Millisecond
+			}
 			c.prepare(i)
 			_, err := callX(t, pool(t, Options{}), srv)
 			require.ErrorContains(t, err, c.message)
