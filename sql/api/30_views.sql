@@ -75,6 +75,28 @@ COMMENT ON COLUMN aidb.tools.read_only IS 'Known never to write: such a tool is 
 REVOKE ALL ON aidb.tools FROM PUBLIC;
 GRANT SELECT ON aidb.tools TO aidb_users, aidb_auditor;
 
+CREATE OR REPLACE FUNCTION aidb.list_native_tools()
+RETURNS SETOF aidb.tools
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT t.* FROM aidb.tools t WHERE t.tool_type = 'native_tool' ORDER BY t.name;
+END;
+COMMENT ON FUNCTION aidb.list_native_tools() IS
+    'The rows of aidb.tools that are built into the extension. Privileges: aidb_users, aidb_auditor.';
+REVOKE ALL ON FUNCTION aidb.list_native_tools() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.list_native_tools() TO aidb_users, aidb_auditor;
+
+CREATE OR REPLACE FUNCTION aidb.list_cached_mcp_tools()
+RETURNS SETOF aidb.tools
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT t.* FROM aidb.tools t WHERE t.tool_type = 'mcp_tool' ORDER BY t.name;
+END;
+COMMENT ON FUNCTION aidb.list_cached_mcp_tools() IS
+    'The rows of aidb.tools that are of MCP servers, as they were last fetched: no server is asked. aidb.mcp_tools says of which server, and how old. Privileges: aidb_users, aidb_auditor.';
+REVOKE ALL ON FUNCTION aidb.list_cached_mcp_tools() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.list_cached_mcp_tools() TO aidb_users, aidb_auditor;
+
 CREATE OR REPLACE VIEW aidb.model_providers AS
 SELECT
     p.name::name AS server_name,

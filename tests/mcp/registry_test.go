@@ -54,6 +54,9 @@ func TestImport_FiltersAndShowsTools(t *testing.T) {
 	require.Equal(t, "echo,fail", servertest.Value(t, ann, tools))
 	require.Equal(t, `{"type": "object", "properties": {"text": {"type": "string"}}}`, servertest.Value(t, ann, `SELECT params FROM aidb.tools WHERE name = 'echo'`))
 	require.Equal(t, "false", servertest.Value(t, ann, `SELECT read_only FROM aidb.tools WHERE name = 'echo'`))
+	require.Equal(t, "echo,fail", servertest.Value(t, ann, `SELECT string_agg(name, ',') FROM aidb.list_cached_mcp_tools()`))
+	require.Equal(t, servertest.Value(t, ann, `SELECT string_agg(name, ',' ORDER BY name) FROM aidb.tools WHERE tool_type = 'native_tool'`),
+		servertest.Value(t, ann, `SELECT string_agg(name, ',') FROM aidb.list_native_tools()`))
 	require.Equal(t, "2", servertest.Value(t, ann, `SELECT aidb.refresh_mcp_tools('filtered')`))
 
 	require.Equal(t, "1", servertest.Value(t, ann, `SELECT aidb.update_mcp_server('filtered', tool_filter => '{echo}')`))
