@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
 	"aidb/extension/internal/wire"
 )
@@ -209,7 +208,7 @@ func (a *answer) tidyContent(n *wire.Names) {
 	s := stripThinking(t.String())
 	if len(a.calls) == 0 && len(n.Tools) > 0 {
 		if calls := leakedCalls(s, n); calls != nil {
-			a.calls, a.finish, s = calls, agent.FinishToolCalls, ""
+			a.calls, s = calls, ""
 		}
 	}
 	a.content = wire.TextOf(s)
@@ -237,77 +236,4 @@ func stripThinking(s string) string {
 		}
 	}
 	return s
-}
-
-// leakedCalls reads calls that arrived as text, in the notations that models are trained on. Only a text that is
-// nothing but calls of tools on offer counts: inside other text it may be a quotation, of what a tool returned
-// for example, and must not run anything.
-func leakedCalls(s string, n *wire.Names) []call {
-	s = strings.TrimSpace(s)
-	var calls []call
-	add := func(name, args string) bool {
-		args = strings.TrimSpace(args)
-		if !n.Knows(name) || !wire.IsObject(args) {
-			return false
-		}
-		calls = append(calls, call{name: wire.TextOf(name), args: wire.TextOf(args)})
-		return true
-	}
-	object := func(s string) bool {
-		var c struct {
-			Name       string          `json:"name"`
-			Arguments  json.RawMessage `json:"arguments"`
-			Parameters json.RawMessage `json:"parameters"`
-		}
-		if json.Unmarshal([]byte(strings.TrimSpace(s)), &c) != nil {
-			return false
-		}
-		if c.Arguments == nil {
-			c.Arguments = c.Parameters
-		}
-		var quoted string
-		if json.Unmarshal(c.Arguments, &quoted) == nil {
-			return add(c.Name, quoted)
-		}
-		return add(c.Name, string(c.Arguments))
-	}
-	if list, ok := strings.CutPrefix(s, "[TOOL_CALLS]"); ok {
-		var each []json.RawMessage
-		if json.Unmarshal([]byte(list), &each) != nil {
-			return nil
-		}
-		for _, one := range each {
-			if !object(string(one)) {
-				return nil
-			}
-		}
-		return calls
-	}
-	if one, ok := strings.CutPrefix(s, "<|python_tag|>"); ok {
-		if !object(one) {
-			return nil
-		}
-		return calls
-	}
-	for s != "" {
-		var body string
-		var ok bool
-		switch {
-		case strings.HasPrefix(s, "<tool_call>"):
-			body, s, ok = strings.Cut(s[len("<tool_call>"):], "</tool_call>")
-			ok = ok && object(body)
-		case strings.HasPrefix(s, "<function_call>"):
-			body, s, ok = strings.Cut(s[len("<function_call>"):], "</function_call>")
-			ok = ok && object(body)
-		case strings.HasPrefix(s, "<function="):
-			body, s, ok = strings.Cut(s[len("<function="):], "</function>")
-			name, args, found := strings.Cut(body, ">")
-			ok = ok && found && add(name, args)
-		}
-		if !ok {
-			return nil
-		}
-		s = strings.TrimSpace(s)
-	}
-	return calls
 }

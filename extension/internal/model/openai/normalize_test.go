@@ -164,6 +164,15 @@ func TestNormalize_Calls(t *testing.T) {
 		"leaked list":                 {message(`{"content":"[TOOL_CALLS] [{\"name\":\"count\",\"arguments\":{}}]"}`), one("call00001", "count", `{}`)},
 		"leaked llama":                {message(`{"content":"<function=count>{}</function>"}`), one("call00001", "count", `{}`)},
 		"leaked python":               {message(`{"content":"<|python_tag|>{\"name\":\"count\",\"parameters\":{}}"}`), one("call00001", "count", `{}`)},
+		"leaked Mistral":              {message(`{"content":"[TOOL_CALLS]get_total[CALL_ID]a1[ARGS]{\"id\": 7}[TOOL_CALLS]count[ARGS]{}"}`), append(one("call00001", "get_total", `{"id": 7}`), one("call00002", "count", `{}`)...)},
+		"leaked parameters":           {message(`{"content":"<tool_call>\n<function=get_total>\n<parameter=id>\n7\n</parameter>\n</function>\n</tool_call>"}`), one("call00001", "get_total", `{"id":"7"}`)},
+		"leaked parameter twice":      {message(`{"content":"<tool_call><function=get_total><parameter=id>7</parameter><parameter=id>8</parameter></function></tool_call>"}`), nil},
+		"leaked keys and values":      {message(`{"content":"<tool_call>get_total\n<arg_key>id</arg_key>\n<arg_value>[7]</arg_value>\n</tool_call>"}`), one("call00001", "get_total", `{"id":[7]}`)},
+		"leaked invocation":           {message(`{"content":"<function_calls>\n<invoke name=\"get_total\">\n<parameter name=\"id\">7</parameter>\n</invoke>\n</function_calls>"}`), one("call00001", "get_total", `{"id":"7"}`)},
+		"leaked DeepSeek":             {message(`{"content":"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_total\n` + "```json\\n{\\\"id\\\": 7}\\n```" + `<｜tool▁call▁end｜><｜tool▁calls▁end｜>"}`), one("call00001", "get_total", `{"id": 7}`)},
+		"leaked newer DeepSeek":       {message(`{"content":"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>count<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"}`), one("call00001", "count", `{}`)},
+		"leaked Kimi":                 {message(`{"content":"<|tool_calls_section_begin|><|tool_call_begin|>functions.get_total:0<|tool_call_argument_begin|>{\"id\": 7}<|tool_call_end|><|tool_calls_section_end|>"}`), one("call00001", "get_total", `{"id": 7}`)},
+		"leaked, a section of words":  {message(`{"content":"<function_calls>none</function_calls>"}`), nil},
 		"leaked after a thought":      {message(`{"content":"<think>count</think><tool_call>{\"name\":\"count\",\"arguments\":{}}</tool_call>"}`), one("call00001", "count", `{}`)},
 		"leaked, no such tool":        {message(`{"content":"<tool_call>{\"name\":\"drop\",\"arguments\":{}}</tool_call>"}`), nil},
 		"a quotation is not a call":   {message(`{"content":"The note says <tool_call>{\"name\":\"count\",\"arguments\":{}}</tool_call>"}`), nil},
@@ -185,6 +194,9 @@ func TestNormalize_Calls(t *testing.T) {
 
 func TestNormalize_Finish(t *testing.T) {
 	t.Parallel()
+	cut, failure := decode(t, `{"choices":[{"message":{"content":"<tool_call>{\"name\":\"count\",\"arguments\":{}}</tool_call>"},"finish_reason":"length"}]}`)
+	require.Nil(t, failure)
+	require.Equal(t, "length", cut.finish, "a text that was cut, whose calls must not run")
 	for word, want := range map[string]string{
 		`"stop"`: "stop", `null`: "stop", `""`: "stop", `"STOP"`: "stop", `"eos_token"`: "stop", `"end_turn"`: "stop", `"tool_calls"`: "stop",
 		`"length"`: "length", `"MAX_TOKENS"`: "length", `"model_length"`: "length", `"content_filter"`: "content_filter", `"SAFETY"`: "content_filter",
