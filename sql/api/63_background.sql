@@ -36,7 +36,7 @@ REVOKE ALL ON FUNCTION aidb_internal.woken_here(uuid) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb_internal.listen_for_task(task_id uuid)
 RETURNS void
-LANGUAGE c VOLATILE
+LANGUAGE c VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'aidb_listen_for_task';
 COMMENT ON FUNCTION aidb_internal.listen_for_task(uuid) IS
     'Whatever changes in the task from now on ends the next aidb_internal.sleep_for_task.';
@@ -44,7 +44,7 @@ REVOKE ALL ON FUNCTION aidb_internal.listen_for_task(uuid) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb_internal.sleep_for_task(task_id uuid, milliseconds bigint)
 RETURNS boolean
-LANGUAGE c VOLATILE
+LANGUAGE c VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'aidb_sleep_for_task';
 COMMENT ON FUNCTION aidb_internal.sleep_for_task(uuid, bigint) IS
     'Sleeps until something changed since aidb_internal.listen_for_task: true when the time was over before that. It may also return for nothing.';
@@ -52,7 +52,7 @@ REVOKE ALL ON FUNCTION aidb_internal.sleep_for_task(uuid, bigint) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb_internal.stop_listening()
 RETURNS void
-LANGUAGE c VOLATILE
+LANGUAGE c VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'aidb_stop_listening';
 COMMENT ON FUNCTION aidb_internal.stop_listening() IS
     'The end of aidb_internal.listen_for_task.';
@@ -60,7 +60,7 @@ REVOKE ALL ON FUNCTION aidb_internal.stop_listening() FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb_internal.task_changed(task_id uuid)
 RETURNS void
-LANGUAGE c VOLATILE
+LANGUAGE c VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'aidb_task_changed';
 COMMENT ON FUNCTION aidb_internal.task_changed(uuid) IS
     'When this transaction commits, ends the sleep of those who wait for the task.';

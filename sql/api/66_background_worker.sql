@@ -67,7 +67,7 @@ REVOKE ALL ON FUNCTION aidb_internal.claim_tasks(bigint, integer) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb_internal.conversation_is_free(conversation_id uuid)
 RETURNS boolean
-LANGUAGE c VOLATILE
+LANGUAGE c VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'aidb_conversation_is_free';
 COMMENT ON FUNCTION aidb_internal.conversation_is_free(uuid) IS
     'Whether no session runs a call of the conversation now; if so, none begins until this transaction ends.';

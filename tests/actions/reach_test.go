@@ -159,11 +159,49 @@ func TestOutOfReach(t *testing.T) {
 		require.Equal(t, "42501", servertest.State(call(sql)), sql)
 	}
 	require.NoError(t, call("SELECT count(*) FROM aidb.agents"), "reading what everybody may read")
+	reachCatalogs(t, call)
 	for _, setting := range []string{"aidb.actions", "aidb.unclassified_tools", "aidb.principal", "aidb.confirmation_ttl"} {
 		require.Equal(t, "42501", servertest.State(call("SET "+setting+" = 'on'")), setting)
 		require.Equal(t, "42501", servertest.State(call("SELECT set_config('"+setting+"', 'on', false)")), setting)
 	}
 	require.Equal(t, "0", servertest.Value(t, admin, "SELECT count(*) FROM public.reach_hits"))
+}
+
+// reachCatalogs tries to change what the server itself keeps: memberships, settings of roles, what functions and triggers are, and
+// the order of events.
+func reachCatalogs(t *testing.T, call func(string) error) {
+	t.Helper()
+	servertest.Exec(t, server.Admin(t), `CREATE SEQUENCE public.reach_own;
+		CREATE FUNCTION public.reach_set(regclass) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $f$ DECLARE n bigint; BEGIN n := setval($1, 7); RETURN n; END $f$;
+		CREATE RULE reach_rule AS ON UPDATE TO public.reach DO INSTEAD UPDATE pg_catalog.pg_authid SET rolsuper = true;
+		CREATE VIEW public.reach_members AS SELECT * FROM pg_catalog.pg_auth_members`)
+	for _, sql := range []string{
+		"INSERT INTO pg_catalog.pg_db_role_setting VALUES (0, 0, '{aidb.actions=on}')", "UPDATE pg_catalog.pg_proc SET provolatile = 's' WHERE proname = 'create_purpose'",
+		"DELETE FROM pg_catalog.pg_trigger", "INSERT INTO pg_catalog.pg_auth_members SELECT * FROM pg_catalog.pg_auth_members", "DELETE FROM public.reach_members",
+		"UPDATE public.reach SET id = 1", "WITH w AS (UPDATE pg_catalog.pg_class SET relname = relname RETURNING 1) SELECT count(*) FROM w",
+		"DO $d$ BEGIN EXECUTE 'UPDATE pg_catalog.pg_authid SET rolsuper = true'; EXCEPTION WHEN OTHERS THEN INSERT INTO public.reach_hits VALUES (1); RAISE; END $d$",
+		"TRUNCATE pg_catalog.pg_statistic", "UPDATE pg_catalog.pg_settings SET setting = 'off' WHERE name = 'aidb.actions'", "DELETE FROM aidb_otel.traces",
+		"SELECT setval('aidb_internal.session_events_id_seq', 1)", "SELECT public.reach_set('aidb_internal.session_events_id_seq')",
+		"DO $d$ BEGIN PERFORM setval('aidb_internal.session_events_id_seq', 1, false); END $d$",
+		"ALTER SYSTEM SET aidb.actions = on", "ALTER ROLE ann SET aidb.principal = 'x'", "ALTER DATABASE postgres SET aidb.actions = on", "GRANT aidb_governance TO ann",
+		"ALTER FUNCTION aidb.create_purpose STABLE", "CREATE FUNCTION public.create_purpose(text, text) RETURNS void STABLE LANGUAGE c AS '$libdir/aidb', 'aidb_owner_call'",
+		"ALTER TABLE aidb_internal.policies DISABLE TRIGGER ALL", "ALTER TABLE aidb_internal.purpose_registry INHERIT public.reach", "LISTEN aidb_action", "NOTIFY aidb_action",
+	} {
+		err := call(sql)
+		require.Equal(t, "42501", servertest.State(err), "%s: %v", sql, err)
+	}
+	require.NoError(t, call("SELECT nextval('public.reach_own')"))
+}
+
+// Whatever a function makes of arguments that are NULL, the server lives: those behind the API are a superuser's to call.
+func TestFunctions_OfNothing(t *testing.T) {
+	admin := server.Conn(t, "postgres", "statement_timeout=1s", "client_min_messages=error")
+	for _, r := range servertest.Rows(t, admin, `SELECT format('SELECT %s(%s)', p.oid::regproc, (SELECT string_agg('NULL::' || format_type(u.t, NULL), ', ' ORDER BY u.n)
+			FROM unnest(p.proargtypes) WITH ORDINALITY u (t, n))) AS sql
+		FROM pg_proc p WHERE p.pronamespace IN ('aidb'::regnamespace, 'aidb_internal'::regnamespace) AND p.pronargs > 0 AND p.prorettype <> 'trigger'::regtype ORDER BY 1`) {
+		_, err := admin.Exec(t.Context(), r["sql"].(string))
+		require.False(t, admin.IsClosed(), "%s: %v", r["sql"], err)
+	}
 }
 
 // A connection that is lost in the middle of a confirmation leaves it as it was.
