@@ -14,11 +14,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"aidb/tests/bench/measure"
 	"aidb/tests/cluster"
 )
 
@@ -128,22 +128,16 @@ func model(name string, call map[string]any) string {
 // difference is what the one call of an agent costs: a call of it less one of an agent that calls nothing. In turn, so that
 // what else the machine does falls on both.
 func difference(ctx context.Context, conn *pgx.Conn, agent, silent string, calls int) (time.Duration, error) {
-	const warm = 10
-	var with, without []time.Duration
-	for i := range warm + calls {
-		a, err := undone(ctx, conn, "SELECT error FROM aidb.agent_converse('"+silent+"', 'go')")
-		if err != nil {
-			return 0, err
-		}
-		b, err := undone(ctx, conn, "SELECT error FROM aidb.agent_converse('"+agent+"', 'go')")
-		if err != nil {
-			return 0, err
-		}
-		if i >= warm {
-			without, with = append(without, a), append(with, b)
+	call := func(agent string) measure.Timed {
+		return func() (time.Duration, error) {
+			return undone(ctx, conn, "SELECT error FROM aidb.agent_converse('"+agent+"', 'go')")
 		}
 	}
-	return median(with) - median(without), nil
+	without, with, err := measure.InTurn(10, calls, call(silent), call(agent))
+	if err != nil {
+		return 0, err
+	}
+	return measure.Median(with) - measure.Median(without), nil
 }
 
 func statement(ctx context.Context, conn *pgx.Conn, n, calls int) (time.Duration, error) {
@@ -155,7 +149,7 @@ func statement(ctx context.Context, conn *pgx.Conn, n, calls int) (time.Duration
 		}
 		list = append(list, d)
 	}
-	return median(list), nil
+	return measure.Median(list), nil
 }
 
 // undone runs a statement in a transaction that it rolls back, so that all find the same table; the time is the statement's. What
@@ -185,8 +179,3 @@ func undone(ctx context.Context, conn *pgx.Conn, sql string) (time.Duration, err
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-func median(list []time.Duration) time.Duration {
-	slices.Sort(list)
-	return list[len(list)/2]
-}

@@ -15,11 +15,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"aidb/tests/bench/measure"
 	"aidb/tests/bench/mock"
 	"aidb/tests/cluster"
 )
@@ -82,14 +82,14 @@ func run(ctx context.Context, n, calls int) error {
 		name     string
 		requests int
 	}{{"1 query", 2}, {fmt.Sprintf("%d queries, a round each", n), n + 1}, {fmt.Sprintf("%d queries in one reply", n), 2}} {
-		a, b := median(took[0][kind]), median(took[1][kind])
+		a, b := measure.Median(took[0][kind]), measure.Median(took[1][kind])
 		fmt.Printf("%-32s %10d %10d %12s %12s %12s %14s %14s\n", k.name, k.requests, decisions[kind], us(a), us(b), us(b-a),
 			us((b-a)/time.Duration(k.requests)), us((b-a)/time.Duration(decisions[kind])))
 	}
 	return nil
 }
 
-func us(d time.Duration) string { return fmt.Sprintf("%.0f µs", float64(d.Nanoseconds())/1000) }
+func us(d time.Duration) string { return measure.Micros(d, 0) }
 
 // prepare makes two callers and the agents: two on an HTTP server, one on a script that asks for all in one reply.
 func prepare(ctx context.Context, c *cluster.Cluster, url string, n int) error {
@@ -119,21 +119,10 @@ func prepare(ctx context.Context, c *cluster.Cluster, url string, n int) error {
 
 // ask calls an agent and counts the decisions that were made.
 func ask(ctx context.Context, conn *pgx.Conn, agent string) (took time.Duration, decisions int, err error) {
-	start := time.Now()
-	var message, id, problem *string
-	err = conn.QueryRow(ctx, "SELECT * FROM aidb.agent_converse($1, 'go')", agent).Scan(&message, &id, &problem)
-	took = time.Since(start)
-	switch {
-	case err != nil:
+	took, id, err := measure.Ask(ctx, conn, agent)
+	if err != nil {
 		return 0, 0, err
-	case problem != nil:
-		return 0, 0, fmt.Errorf("agent %s: %s", agent, *problem)
 	}
 	err = conn.QueryRow(ctx, "SELECT count(*) FROM aidb.decisions WHERE conversation_id = $1::uuid", id).Scan(&decisions)
 	return took, decisions, err
-}
-
-func median(list []time.Duration) time.Duration {
-	slices.Sort(list)
-	return list[len(list)/2]
 }

@@ -16,7 +16,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"aidb/tests/bench/measure"
 	"aidb/tests/cluster"
 )
 
@@ -63,7 +63,7 @@ func (s *timed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *timed) median() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return median(s.took)
+	return measure.Median(s.took)
 }
 
 type noted struct {
@@ -95,26 +95,17 @@ func run(ctx context.Context, n, calls int) error {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	const warm = 20
-	var without, with []time.Duration
-	for i := range warm + calls { // in turn, so that what else the machine does falls on both
-		a, err := ask(ctx, conn, "none", 0)
-		if err != nil {
-			return err
-		}
-		b, err := ask(ctx, conn, "many", n)
-		if err != nil {
-			return err
-		}
-		if i >= warm {
-			without, with = append(without, a), append(with, b)
-		}
+	without, with, err := measure.InTurn(20, calls,
+		func() (time.Duration, error) { return ask(ctx, conn, "none", 0) },
+		func() (time.Duration, error) { return ask(ctx, conn, "many", n) })
+	if err != nil {
+		return err
 	}
-	one := (median(with) - median(without)) / time.Duration(n)
-	us := func(d time.Duration) string { return fmt.Sprintf("%.0f µs", float64(d.Nanoseconds())/1000) }
+	one := (measure.Median(with) - measure.Median(without)) / time.Duration(n)
+	us := func(d time.Duration) string { return measure.Micros(d, 0) }
 	fmt.Printf("One call of an MCP tool; medians of %d agent calls, %d tool calls in each. Goal: under %s beyond the server's own time.\n\n", calls, n, us(goal))
 	fmt.Printf("%12s %14s %10s %12s %10s\n%12s %14s %10s %12s %10s\n", "no tool call", fmt.Sprintf("%d of them", n), "one costs", "the server's", "beyond",
-		us(median(without)), us(median(with)), us(one), us(server.median()), us(one-server.median()))
+		us(measure.Median(without)), us(measure.Median(with)), us(one), us(server.median()), us(one-server.median()))
 	return nil
 }
 
@@ -140,15 +131,9 @@ func prepare(ctx context.Context, c *cluster.Cluster, url string, n int) error {
 }
 
 func ask(ctx context.Context, conn *pgx.Conn, agent string, want int) (time.Duration, error) {
-	start := time.Now()
-	var message, id, problem *string
-	err := conn.QueryRow(ctx, "SELECT * FROM aidb.agent_converse($1, 'go')", agent).Scan(&message, &id, &problem)
-	took := time.Since(start)
-	switch {
-	case err != nil:
+	took, id, err := measure.Ask(ctx, conn, agent)
+	if err != nil {
 		return 0, err
-	case problem != nil:
-		return 0, fmt.Errorf("agent %s: %s", agent, *problem)
 	}
 	// Not a measurement of refusals.
 	var got int
@@ -157,9 +142,4 @@ func ask(ctx context.Context, conn *pgx.Conn, agent string, want int) (time.Dura
 		err = fmt.Errorf("agent %s made %d tool calls instead of %d", agent, got, want)
 	}
 	return took, err
-}
-
-func median(list []time.Duration) time.Duration {
-	sorted := slices.Sorted(slices.Values(list))
-	return sorted[len(sorted)/2]
 }

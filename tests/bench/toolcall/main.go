@@ -15,11 +15,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"aidb/tests/bench/measure"
 	"aidb/tests/cluster"
 )
 
@@ -66,7 +66,7 @@ func run(ctx context.Context, n, calls int) error {
 		if err != nil {
 			return err
 		}
-		err = measure(ctx, conn, s.name, n, calls)
+		err = compare(ctx, conn, s.name, n, calls)
 		_ = conn.Close(ctx)
 		if err != nil {
 			return err
@@ -120,42 +120,27 @@ DO $$ BEGIN
     END LOOP;
 END $$`
 
-func measure(ctx context.Context, conn *pgx.Conn, name string, n, calls int) error {
-	const warm = 40
-	var without, with []time.Duration
-	for i := range warm + calls { // in turn, so that what else the machine does falls on both
-		a, err := ask(ctx, conn, "none", 0)
-		if err != nil {
-			return err
-		}
-		b, err := ask(ctx, conn, "many", n)
-		if err != nil {
-			return err
-		}
-		if i >= warm {
-			without, with = append(without, a), append(with, b)
-		}
+func compare(ctx context.Context, conn *pgx.Conn, name string, n, calls int) error {
+	without, with, err := measure.InTurn(40, calls,
+		func() (time.Duration, error) { return ask(ctx, conn, "none", 0) },
+		func() (time.Duration, error) { return ask(ctx, conn, "many", n) })
+	if err != nil {
+		return err
 	}
 	statement, err := plain(ctx, conn, calls)
 	if err != nil {
 		return err
 	}
-	one := (median(with) - median(without)) / time.Duration(n)
-	us := func(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d.Nanoseconds())/1000) }
-	fmt.Printf("%-46s %12s %12s %12s %12s %10s\n", name, us(median(without)), us(median(with)), us(one), us(statement), us(one-statement))
+	one := (measure.Median(with) - measure.Median(without)) / time.Duration(n)
+	us := func(d time.Duration) string { return measure.Micros(d, 1) }
+	fmt.Printf("%-46s %12s %12s %12s %12s %10s\n", name, us(measure.Median(without)), us(measure.Median(with)), us(one), us(statement), us(one-statement))
 	return nil
 }
 
 func ask(ctx context.Context, conn *pgx.Conn, agent string, want int) (time.Duration, error) {
-	start := time.Now()
-	var message, id, problem *string
-	err := conn.QueryRow(ctx, "SELECT * FROM aidb.agent_converse($1, 'go')", agent).Scan(&message, &id, &problem)
-	took := time.Since(start)
-	switch {
-	case err != nil:
+	took, id, err := measure.Ask(ctx, conn, agent)
+	if err != nil {
 		return 0, err
-	case problem != nil:
-		return 0, fmt.Errorf("agent %s: %s", agent, *problem)
 	}
 	// Not a measurement of refusals.
 	var got int
@@ -189,10 +174,5 @@ func plain(ctx context.Context, conn *pgx.Conn, times int) (time.Duration, error
 		}
 		took = append(took, time.Duration(us*1000))
 	}
-	return median(took), nil
-}
-
-func median(list []time.Duration) time.Duration {
-	slices.Sort(list)
-	return list[len(list)/2]
+	return measure.Median(took), nil
 }
