@@ -120,7 +120,7 @@ BEGIN
     END IF;
     UPDATE aidb_internal.mcp_tools m SET
         description = t.new_description, input_schema = t.new_input_schema, hash = t.new_hash,
-        new_description = NULL, new_input_schema = NULL, new_hash = NULL, changed_at = NULL,
+        new_description = NULL, new_input_schema = NULL, new_hash = NULL, changed_at = NULL, idempotent = false,
         approved_at = clock_timestamp(), approved_by = aidb_internal.caller()
     WHERE m.server = t.server AND m.tool = t.tool;
     RETURN name;
@@ -137,6 +137,43 @@ COMMENT ON FUNCTION aidb.approve_mcp_tool(text, text) IS
     'Accepts the changed definition of an MCP server''s tool, which then can be used again, and returns the tool''s name. What waits is in aidb.mcp_tools (new_description, new_input_schema). hash: the new_hash that was looked at; when another one waits meanwhile, nothing is approved. Raises 42704 when there is no such tool, 55000 when nothing waits or it is another definition, and 42501 for all but the server''s owner and members of aidb_governance. Privileges: aidb_users, aidb_governance.';
 REVOKE ALL ON FUNCTION aidb.approve_mcp_tool(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.approve_mcp_tool(text, text) TO aidb_users, aidb_governance;
+
+-- A person's word, not the server's: its own idempotentHint is not looked at.
+CREATE OR REPLACE FUNCTION aidb_internal.declare_idempotent(name text, idempotent boolean)
+RETURNS text
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    t aidb_internal.mcp_tools;
+    owner regrole;
+BEGIN
+    SELECT m.* INTO t FROM aidb_internal.mcp_tools m WHERE m.name = declare_idempotent.name FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'MCP tool % not found', aidb_internal.quoted(name) USING ERRCODE = 'undefined_object';
+    END IF;
+    SELECT s.owner INTO owner FROM aidb_internal.mcp_servers s WHERE s.name = t.server;
+    IF NOT aidb_internal.caller_owns(owner) AND NOT pg_has_role(aidb_internal.caller(), 'aidb_governance', 'MEMBER') THEN
+        RAISE EXCEPTION 'MCP server % is owned by role %; only its owner or a member of aidb_governance may say this of its tools',
+            aidb_internal.quoted(t.server), aidb_internal.quoted(pg_get_userbyid(owner)::text) USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    UPDATE aidb_internal.mcp_tools m SET idempotent = coalesce(declare_idempotent.idempotent, false)
+    WHERE m.server = t.server AND m.tool = t.tool;
+    RETURN name;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.declare_idempotent(text, boolean) IS 'Behind aidb.declare_idempotent.';
+REVOKE ALL ON FUNCTION aidb_internal.declare_idempotent(text, boolean) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb.declare_idempotent(name text, idempotent boolean DEFAULT true)
+RETURNS text
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'aidb_owner_call';
+COMMENT ON FUNCTION aidb.declare_idempotent(text, boolean) IS
+    'Says that calling a tool of an MCP server twice with the same arguments does what calling it once does; false takes that back, and so does aidb.approve_mcp_tool. Such a tool is called again when a background task, or a confirmation, was interrupted after the call had been sent; any other is not, because nobody knows whether it was carried out. Returns the tool''s name. Raises 42704 when there is no such tool, and 42501 for all but the server''s owner and members of aidb_governance. Privileges: aidb_users, aidb_governance.';
+REVOKE ALL ON FUNCTION aidb.declare_idempotent(text, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.declare_idempotent(text, boolean) TO aidb_users, aidb_governance;
 
 CREATE OR REPLACE VIEW aidb.mcp_tools AS
 SELECT
@@ -155,7 +192,8 @@ SELECT
     t.changed_at,
     s.fetched_at,
     now() - s.fetched_at AS age,
-    coalesce(now() - s.fetched_at > coalesce(nullif(current_setting('aidb.mcp_stale_after', true), ''), '1h')::interval, true) AS stale
+    coalesce(now() - s.fetched_at > coalesce(nullif(current_setting('aidb.mcp_stale_after', true), ''), '1h')::interval, true) AS stale,
+    t.idempotent
 FROM aidb_internal.mcp_tools t
 JOIN aidb_internal.mcp_servers s ON s.name = t.server;
 COMMENT ON VIEW aidb.mcp_tools IS
@@ -168,6 +206,7 @@ COMMENT ON COLUMN aidb.mcp_tools.hash IS 'SHA-256 of the definition: name, title
 COMMENT ON COLUMN aidb.mcp_tools.new_hash IS 'Of the changed definition that waits for approval.';
 COMMENT ON COLUMN aidb.mcp_tools.age IS 'How long ago the server''s list was fetched.';
 COMMENT ON COLUMN aidb.mcp_tools.stale IS 'The list is older than aidb.mcp_stale_after: it is fetched again before the next call.';
+COMMENT ON COLUMN aidb.mcp_tools.idempotent IS 'It may be called again when it is not known whether it was: see aidb.declare_idempotent.';
 REVOKE ALL ON aidb.mcp_tools FROM PUBLIC;
 GRANT SELECT ON aidb.mcp_tools TO aidb_users, aidb_governance, aidb_auditor;
 

@@ -67,6 +67,7 @@ CREATE TABLE aidb_internal.mcp_tools (
     approved_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     approved_by text NOT NULL,
     changed_at timestamptz,
+    idempotent boolean NOT NULL DEFAULT false,
     CONSTRAINT mcp_tools_pkey PRIMARY KEY (server, tool),
     CONSTRAINT mcp_tools_name_key UNIQUE (name)
 );

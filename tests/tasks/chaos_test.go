@@ -120,13 +120,21 @@ func (c *chaos) kill() {
 		pid, _ := strconv.Atoi(servertest.Value(c.t, admin, `SELECT (array_agg(pid ORDER BY random()))[1] FROM pg_stat_activity WHERE backend_type = 'aidb worker'`))
 		return pid
 	}
+	// The server restarts all its processes, as soon as it notices: who connects before that is cut off.
+	killed := func(pid int) {
+		witness := c.connect("postgres")
+		defer func() { _ = witness.Close(context.Background()) }()
+		if syscall.Kill(pid, syscall.SIGKILL) == nil {
+			cluster.Wait(patience, func() bool { return witness.Ping(c.t.Context()) != nil })
+		}
+	}
 	switch c.random.IntN(6) {
 	case 0: // a worker, as the system's out-of-memory killer would
 		if pid := worker(); pid > 0 {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			killed(pid)
 		}
-	case 1: // a backend: the server restarts all its processes
-		_ = syscall.Kill(int(admin.PgConn().PID()), syscall.SIGKILL)
+	case 1: // a backend
+		killed(int(admin.PgConn().PID()))
 	case 2:
 		require.NoError(c.t, c.s.Kill(syscall.SIGKILL))
 		require.NoError(c.t, c.s.WaitGone(patience))

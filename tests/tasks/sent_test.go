@@ -87,6 +87,18 @@ func TestConfirm_SendsOnceThroughARollback(t *testing.T) {
 	require.Equal(t, []string{"wait ERROR it was sent before, "}, confirmed(t, other, a))
 	require.Len(t, fake.Calls(), 3)
 
+	// what does no harm when it is done twice may be sent again
+	servertest.Exec(t, admin, "SELECT aidb.declare_idempotent('echo')")
+	a = propose(echo)
+	servertest.Exec(t, other, "BEGIN")
+	require.Equal(t, []string{"echo SUCCESS"}, confirmed(t, other, a))
+	servertest.Exec(t, other, "ROLLBACK")
+	require.Equal(t, []string{"echo SUCCESS"}, confirmed(t, other, a))
+	require.Len(t, fake.Calls(), 5)
+	_, err := ann.Exec(t.Context(), "SELECT aidb.declare_idempotent('wait')")
+	require.Equal(t, "42501", servertest.State(err))
+	servertest.Exec(t, admin, "SELECT aidb.declare_idempotent('echo', false)")
+
 	// what certainly never left is no reason to refuse
 	a = propose(echo)
 	fake.Close()

@@ -204,11 +204,12 @@ type storedMCP struct {
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"input_schema"`
 	Waits       bool            `json:"waits"`
+	Idempotent  bool            `json:"idempotent"`
 }
 
 func (t *storedMCP) tool() tool.Tool {
 	return tool.Tool{
-		Name: t.Name, Description: t.Description, Type: tool.MCP, Schema: t.Schema, Server: t.Server, Quarantined: t.Waits,
+		Name: t.Name, Description: t.Description, Type: tool.MCP, Schema: t.Schema, Server: t.Server, Quarantined: t.Waits, Idempotent: t.Idempotent,
 	}
 }
 

@@ -251,7 +251,7 @@ func (s *Store) Tools(ctx context.Context, names []string) ([]tool.Tool, error) 
 
 // mcpToolJSON is the list of storedMCP of rows of mcp_tools.
 const mcpToolJSON = `jsonb_agg(jsonb_build_object('name', t.name, 'server', t.server, 'description', t.description,
-       'input_schema', t.input_schema, 'waits', t.new_hash IS NOT NULL))`
+       'input_schema', t.input_schema, 'waits', t.new_hash IS NOT NULL, 'idempotent', t.idempotent))`
 
 const storedToolsSQL = `
 SELECT (SELECT jsonb_agg(to_jsonb(t)) FROM aidb_internal.sql_tools t WHERE t.name = ANY ($1::text[])),

@@ -109,30 +109,6 @@ func (p *Approvals) confirm(ctx context.Context, a *approval.Action) error {
 	return p.decided(ctx, a, approval.WasConfirmed, reason)
 }
 
-// sent are the steps that left the database in an earlier confirmation, of which the transaction knows nothing.
-func (p *Approvals) sent(ctx context.Context, a *approval.Action) ([]int, error) {
-	if !slices.ContainsFunc(a.Proofs, func(p approval.Proof) bool { return p.Kind == approval.PreviewArguments }) {
-		return nil, nil
-	}
-	return p.Store.SentSteps(ctx, a.ID)
-}
-
-// mark is what a step's call tells before it leaves, and when it turned out not to have left.
-func (p *Approvals) mark(a *approval.Action, step int) func(context.Context, bool) error {
-	return func(ctx context.Context, left bool) error {
-		err := p.Store.MarkSent(ctx, a.ID, step, left)
-		if err != nil && left && !errors.Is(err, spi.ErrGone) && ctx.Err() == nil {
-			return &unmarked{err}
-		}
-		return err
-	}
-}
-
-// unmarked is why a call was not sent: it could not be marked. Nothing is decided then.
-type unmarked struct{ error }
-
-func (e *unmarked) Unwrap() error { return e.error }
-
 // decided records a decision about an action, and writes it.
 func (p *Approvals) decided(ctx context.Context, a *approval.Action, e approval.Event, reason string) error {
 	d := decision.Record{At: p.Runner.now(), Tool: toolNames(a), Point: decision.Approval, Status: decision.Allowed, Object: about(a, e)}

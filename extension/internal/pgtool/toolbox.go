@@ -178,18 +178,20 @@ func (b *box) Pass(ctx context.Context, call conversation.ToolCall, probe bool) 
 }
 
 // Repeatable implements agent.Repeater: what leaves the database is not sent a second time when nobody knows whether it
-// arrived. A plan may have such a step.
+// arrived, unless that does no harm. A plan may have such a step.
 func (b *box) Repeatable(call conversation.ToolCall) bool {
 	if call.Name != actTool {
-		return b.tools[call.Name].Type != tool.MCP
+		return repeatable(b.tools[call.Name])
 	}
 	for _, t := range b.tools {
-		if t.Type == tool.MCP {
+		if !repeatable(t) {
 			return false
 		}
 	}
 	return true
 }
+
+func repeatable(t tool.Tool) bool { return t.Type != tool.MCP || t.Idempotent }
 
 func (b *box) names() string {
 	var s string

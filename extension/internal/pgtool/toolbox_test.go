@@ -24,4 +24,8 @@ func TestBox_DoesNotRepeatWhatLeftTheDatabase(t *testing.T) {
 	for _, name := range []string{"remote", actTool} {
 		require.False(t, r.Repeatable(conversation.ToolCall{Name: name}), name)
 	}
+	b.tools["remote"] = tool.Tool{Type: tool.MCP, Idempotent: true}
+	for _, name := range []string{"remote", actTool} {
+		require.True(t, r.Repeatable(conversation.ToolCall{Name: name}), name)
+	}
 }

@@ -64,8 +64,10 @@ type Tool struct {
 	// Schema is the input schema of an MCP tool; Params is then not read.
 	Schema json.RawMessage
 	// Of an MCP tool: its server, and whether its definition has changed and waits for approval. Such a tool is not used.
+	// Idempotent: it may be called again when nobody knows whether it was.
 	Server      string
 	Quarantined bool
+	Idempotent  bool
 }
 
 // Companion is a statement beside a tool's own: $1, $2, … stand for the parameters in Names. In an undo statement the name
