@@ -284,6 +284,7 @@ extern void aidb_check_looking(Oid fn);
 extern bool aidb_function_is_denied(HeapTuple proc);
 extern bool aidb_function_is_harmless(HeapTuple proc);
 extern bool aidb_function_numbers(HeapTuple proc);
+extern bool aidb_function_runs_text(HeapTuple proc);
 
 /* --- rights.c: code of the role under the rights of another ------------------ */
 extern void aidb_install_rights(void);

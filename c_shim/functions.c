@@ -68,7 +68,7 @@ static const char *const denied[] = {
 
 /* VOLATILE for a technical reason, but they only read. */
 static const char *const harmless[] = {
-	"drandom", "drandom_normal", "int4random", "int8random", "numeric_random", "clock_timestamp", "timeofday",
+	"drandom", "drandom_normal", "normal_rand", "int4random", "int8random", "numeric_random", "clock_timestamp", "timeofday",
 	"gen_random_uuid", "uuidv4", "uuidv7", "uuidv7_interval", "uuid_generate_v*",
 	"pg_random_bytes", "pg_random_uuid", "pg_gen_salt",
 	"pg_sleep",
@@ -83,6 +83,16 @@ static const char *const harmless[] = {
 	"pg_sequence_last_value", "pg_partition_ancestors", "pg_control_*", "pg_get_wal_*", "pg_get_shmem_allocations",
 	"pg_get_backend_memory_contexts", "pg_is_wal_replay_paused", "amvalidate", "tsquery_rewrite_query",
 	"ts_stat*", "pg_stat_statements*", "pg_buffercache_*", "pgstat*",
+};
+
+/*
+ * They run SQL that is in one of their arguments, or read whatever table is named in one.  A call in a tool call is no danger,
+ * because what they run is looked at there; beforehand nobody can say what that will be.
+ */
+static const char *const text_runners[] = {
+	"ts_stat*", "tsquery_rewrite_query", "query_to_xml", "query_to_xml_and_xmlschema", "cursor_to_xml", "table_to_xml",
+	"table_to_xml_and_xmlschema", "schema_to_xml", "schema_to_xml_and_xmlschema", "database_to_xml", "database_to_xml_and_xmlschema",
+	"crosstab*", "connectby_text*", "xpath_table",
 };
 
 /*
@@ -195,6 +205,15 @@ aidb_function_numbers(HeapTuple tuple)
 {
 	return ((Form_pg_proc) GETSTRUCT(tuple))->prolang == INTERNALlanguageId &&
 		in_list(native_symbol(tuple), numbering, lengthof(numbering));
+}
+
+/* Is what it runs known only when it runs? */
+bool
+aidb_function_runs_text(HeapTuple tuple)
+{
+	char	   *symbol = native_symbol(tuple);
+
+	return symbol && in_list(symbol, text_runners, lengthof(text_runners)) && !allowed_by_setting((Form_pg_proc) GETSTRUCT(tuple));
 }
 
 /* May a read-only call use it although it is VOLATILE? */

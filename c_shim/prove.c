@@ -189,6 +189,8 @@ check_one(Oid fn, void *context)
 		refuse(p, psprintf("function %s is VOLATILE", format_procedure(fn)));
 	if (aidb_function_is_denied(tuple))
 		refuse(p, psprintf("function %s is not allowed in a tool call", format_procedure(fn)));
+	if (aidb_function_runs_text(tuple))
+		refuse(p, psprintf("function %s runs a statement that is not known before", format_procedure(fn)));
 
 	defaults = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargdefaults, &isnull);
 	if (!isnull)

@@ -191,3 +191,7 @@ EXPLAIN (ANALYZE, ANALYZE false) DELETE FROM w.t
 [x boolean = true] SELECT NOT ${x} AS a
 [x bytea = "aGk="] SELECT convert_from(${x}, 'UTF8') AS a
 [x interval = "1 day"] SELECT id FROM w.t WHERE at > now() - ${x}
+
+-- text that is no statement
+SELECT table_to_xmlschema('w.t', true, true, '') AS a
+SELECT ts_rewrite('a & b'::tsquery, 'a', 'c') AS a

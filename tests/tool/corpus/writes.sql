@@ -191,6 +191,14 @@ SELECT w.sly_cte('x') AS a
 -- reason: it contains INSERT
 SELECT w.sly_insert('x') AS a
 
+-- reason: runs a statement that is not known before
+SELECT * FROM ts_stat('SELECT to_tsvector(w.put(''x'')::text)')
+SELECT ts_rewrite('a'::tsquery, 'SELECT ''a''::tsquery, ''b''::tsquery FROM w.put(''x'')') AS a
+SELECT table_to_xml('w.t', true, true, '') AS a
+SELECT schema_to_xml('w', true, true, '') AS a
+SELECT database_to_xml(true, true, '') AS a
+SELECT database_to_xml_and_xmlschema(true, true, '') AS a
+
 -- reason: gives the transaction a number
 SELECT pg_current_xact_id() AS a
 SELECT txid_current() AS a
