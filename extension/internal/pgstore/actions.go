@@ -2,7 +2,9 @@ package pgstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -321,8 +323,36 @@ SELECT encode(sha256(convert_to(
     coalesce((SELECT jsonb_agg(jsonb_build_array(c.tool, c.risk) ORDER BY c.tool)::text FROM aidb_internal.tool_classes c
               WHERE c.tool = ANY ($5::text[])), ''), 'UTF8')), 'hex')`
 
+// What most single calls have none of: policies, a purpose, and a class that governance has given their tool.
+const ungovernedLookup = `LOOKUP
+row agents agents_pkey $1 policy purpose
+row agents agents_pkey $2 policy=root_policy purpose=root_purpose
+row tool_classes tool_classes_pkey $3 tool`
+
+// ungoverned reports that the digest is that of nothing, which needs no query of all that there could be.
+func (s *Store) ungoverned(ctx context.Context, a *approval.Action) (bool, error) {
+	if len(a.Steps) != 1 || len(a.Machines) > 0 || a.Purpose != "" {
+		return false, nil
+	}
+	rows, err := s.host.Batch(ctx, spi.Statement{SQL: ungovernedLookup, Args: []any{a.AgentID.String(), a.RootAgentID.String(), a.Steps[0].Tool}})
+	if err != nil {
+		return false, err
+	}
+	r, ok := firstRow(rows)
+	for ok && r.next < len(r.values) {
+		ok = r.optional() == nil
+	}
+	return ok, r.err
+}
+
+// nothingDigest is what policyDigestSQL gives where it finds nothing.
+var nothingDigest = fmt.Sprintf("%x", sha256.Sum256([]byte("///")))
+
 // PolicyDigest implements pgtool.ActionStore.
 func (s *Store) PolicyDigest(ctx context.Context, a *approval.Action) (string, error) {
+	if nothing, err := s.ungoverned(ctx, a); err != nil || nothing {
+		return nothingDigest, err
+	}
 	names := make([]string, 0, len(a.Machines))
 	for _, m := range a.Machines {
 		names = append(names, m.Policy)
