@@ -8,11 +8,11 @@
  *
  *	- a role that has none gets one;
  *	- a role whose oldest task has waited for long gets one more, while there
- *	  is room: its workers have all they can do, or one of them is in a long
- *	  statement;
+ *	  is room for it and for another role's first: its workers have all they
+ *	  can do, or one of them is in a long statement;
  *	- when there is no room and a role has none, the role with the most workers
- *	  gives one up, or, when each has one, the one that has had its worker
- *	  longest; that one hands its tasks back and ends.
+ *	  gives one up at once, or, when each has one, the one that has had its
+ *	  worker longest, after its turn; that one hands its tasks back and ends.
  *
  * Decisions that sessions hand over are written as they come, before all else
  * (audit.c).
@@ -252,11 +252,14 @@ one_to_yield(void)
 			continue;
 		if (s->yield)
 			return NULL;		/* one is on its way out already */
-		if (!s->attached || !TimestampDifferenceExceeds(s->since, now, TURN_MS))
+		if (!s->attached)
 			continue;
 		for (int j = 0; j < AIDB_SLOTS; j++)
 			if (aidb_shared->slots[j].used && aidb_shared->slots[j].database == MyDatabaseId && aidb_shared->slots[j].role == s->role)
 				count++;
+		/* one of several is to spare, the only one has its turn */
+		if (count == 1 && !TimestampDifferenceExceeds(s->since, now, TURN_MS))
+			continue;
 		if (best == NULL || count > best_count || (count == best_count && s->since < best->since))
 		{
 			best = s;
@@ -332,7 +335,8 @@ staff(const Waiting *waiting, int nwaiting)
 			}
 		}
 		LWLockRelease(aidb_shared->lock);
-		if (all < aidb_max_workers && (own == 0 || (!coming && waiting[w].oldest_ms > PATIENCE_MS)))
+		/* the last place is for a role that has none: who floods does not make it wait */
+		if (own == 0 ? all < aidb_max_workers : all < aidb_max_workers - 1 && !coming && waiting[w].oldest_ms > PATIENCE_MS)
 			start_worker(waiting[w].role);
 	}
 }

@@ -41,7 +41,7 @@ func main() {
 
 func run(ctx context.Context, waiting, tasks int) error {
 	s, err := servertest.New(cluster.Options{Preload: true, Durable: true, Conf: []string{
-		"max_worker_processes = 32", "aidb.max_queued_tasks = 100000", "aidb.max_workers = 2", "log_min_messages = fatal",
+		"max_worker_processes = 32", "aidb.max_queued_tasks = 100000", "aidb.max_workers = 3", "log_min_messages = fatal",
 	}})
 	if err != nil {
 		return err
