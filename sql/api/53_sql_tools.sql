@@ -204,7 +204,7 @@ REVOKE ALL ON FUNCTION aidb_internal.own_sql_tool(text, text) FROM PUBLIC;
 CREATE OR REPLACE FUNCTION aidb_internal.update_sql_tool(
     name text, description text, sql_statement text, params jsonb, read_only boolean, return_type_hint jsonb,
     timeout_ms integer, max_rows integer, risk text, preview_statement text, undo_statement text, approver text,
-    allow_mismatch boolean)
+    allow_mismatch boolean, reset text[])
 RETURNS text
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -213,7 +213,26 @@ AS $$
 DECLARE
     old aidb_internal.sql_tools := aidb_internal.own_sql_tool(name, 'change');
     t aidb_internal.sql_tools;
+    fields constant jsonb := jsonb_build_object('return_type_hint', return_type_hint, 'timeout_ms', timeout_ms, 'max_rows', max_rows, 'risk', risk,
+        'preview_statement', preview_statement, 'undo_statement', undo_statement, 'approver', approver);
+    problem text := aidb_internal.name_list_problem('reset', reset);
 BEGIN
+    problem := coalesce(problem, (
+        SELECT format(CASE WHEN fields ? f.field THEN 'Invalid parameters: %s is both set and reset' ELSE 'Invalid parameters: %s cannot be reset' END,
+                      aidb_internal.quoted(f.field))
+        FROM unnest(reset) WITH ORDINALITY f (field, n)
+        WHERE NOT fields ? f.field OR fields -> f.field <> 'null' ORDER BY f.n LIMIT 1));
+    IF problem IS NOT NULL THEN
+        RAISE EXCEPTION '%', problem USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    reset := coalesce(reset, '{}');
+    old.return_type_hint := CASE WHEN 'return_type_hint' <> ALL (reset) THEN old.return_type_hint END;
+    old.timeout_ms := CASE WHEN 'timeout_ms' <> ALL (reset) THEN old.timeout_ms END;
+    old.max_rows := CASE WHEN 'max_rows' <> ALL (reset) THEN old.max_rows END;
+    old.risk := CASE WHEN 'risk' <> ALL (reset) THEN old.risk END;
+    old.preview_text := CASE WHEN 'preview_statement' <> ALL (reset) THEN old.preview_text END;
+    old.undo_text := CASE WHEN 'undo_statement' <> ALL (reset) THEN old.undo_text END;
+    old.approver := CASE WHEN 'approver' <> ALL (reset) THEN old.approver END;
     t := aidb_internal.make_sql_tool(name, coalesce(description, old.description), coalesce(sql_statement, old.query_text),
         coalesce(params, old.params), coalesce(read_only, old.read_only), coalesce(return_type_hint, old.return_type_hint),
         coalesce(timeout_ms, old.timeout_ms), coalesce(max_rows, old.max_rows), coalesce(risk, old.risk),
@@ -230,21 +249,22 @@ BEGIN
     RETURN t.name;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) IS 'Behind aidb.update_sql_tool.';
-REVOKE ALL ON FUNCTION aidb_internal.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION aidb_internal.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean, text[]) IS 'Behind aidb.update_sql_tool.';
+REVOKE ALL ON FUNCTION aidb_internal.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean, text[]) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb.update_sql_tool(
     name text, description text DEFAULT NULL, sql_statement text DEFAULT NULL, params jsonb DEFAULT NULL,
     read_only boolean DEFAULT NULL, return_type_hint jsonb DEFAULT NULL, timeout_ms integer DEFAULT NULL,
     max_rows integer DEFAULT NULL, risk text DEFAULT NULL, preview_statement text DEFAULT NULL,
-    undo_statement text DEFAULT NULL, approver text DEFAULT NULL, allow_mismatch boolean DEFAULT NULL)
+    undo_statement text DEFAULT NULL, approver text DEFAULT NULL, allow_mismatch boolean DEFAULT NULL,
+    reset text[] DEFAULT NULL)
 RETURNS text
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) IS
-    'Changes a SQL tool; NULL leaves a field as it is, and the whole is checked as by aidb.create_sql_tool. Takes effect with the next call of the tool, voids the actions with it that wait for a person, and takes away the class safe or read that aidb.classify_tool gave it. Raises 42704 when there is no such tool and 42501 when the caller is not its owner. Privileges: aidb_users.';
-REVOKE ALL ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) TO aidb_users;
+COMMENT ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean, text[]) IS
+    'Changes a SQL tool; NULL leaves a field as it is. reset names fields that are to be none again: return_type_hint, timeout_ms, max_rows, risk, preview_statement, undo_statement, approver. The whole is checked as by aidb.create_sql_tool. Takes effect with the next call of the tool, voids the actions with it that wait for a person, and takes away the class safe or read that aidb.classify_tool gave it. Raises 42704 when there is no such tool, 42501 when the caller is not its owner, and 22023 for a field that cannot be reset or is set as well. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean, text[]) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.update_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean, text[]) TO aidb_users;
 
 CREATE OR REPLACE FUNCTION aidb_internal.delete_tool(name text)
 RETURNS text

@@ -257,6 +257,12 @@ func TestSQLTool_HasLimitsOfItsOwn(t *testing.T) {
 	require.NotContains(t, run(t, ann, "long", `{"n": 3}`), "truncated")
 	refused(t, ann, "22023", "SELECT aidb.create_sql_tool('bad_limit', '', 'SELECT 1 AS a', '[]', timeout_ms => 0)")
 	refused(t, ann, "22023", "SELECT aidb.create_sql_tool('bad_limit', '', 'SELECT 1 AS a', '[]', max_rows => -1)")
+
+	servertest.Exec(t, ann, "SELECT aidb.update_sql_tool('long', description => 'without a limit', reset => '{max_rows}')")
+	require.NotContains(t, run(t, ann, "long", `{"n": 4}`), "truncated")
+	require.Contains(t, refused(t, ann, "22023", "SELECT aidb.update_sql_tool('long', reset => '{description}')"), "Invalid parameters: 'description' cannot be reset")
+	require.Contains(t, refused(t, ann, "22023", "SELECT aidb.update_sql_tool('long', max_rows => 5, reset => '{risk,max_rows}')"),
+		"Invalid parameters: 'max_rows' is both set and reset")
 }
 
 // What the model is told of a tool's parameters and of its result.
