@@ -119,7 +119,7 @@ func (s *Store) SaveAction(ctx context.Context, a *approval.Action, decisionID u
 			return fault.Wrap(err, fault.Internal, "an action cannot be written as JSON")
 		}
 	}
-	_, err := s.host.Batch(ctx, append([]spi.Statement{
+	err := s.host.Write(ctx, append([]spi.Statement{
 		{SQL: saveActionSQL, Args: []any{
 			a.ID.String(), a.Conversation.String(), a.Root.String(), a.Task.String(), a.AgentID.String(), a.Agent, a.RootAgentID.String(),
 			optionalText(a.Purpose), a.Requester.Role, a.Requester.Principal, a.Requester.SessionUser, textArray(a.Approvers),
