@@ -19,8 +19,12 @@ import (
 // whole log in memory.
 const flushAt = 1 << 20
 
-// journal writes one run: its records as it ends, in one statement, and its task row beside them. Nothing of a run
-// that ends otherwise is written, but for what was flushed early, which the rollback of its transaction removes.
+// idleRows is how many records are worth a statement of their own while the model is asked again: the main thread has nothing else
+// to do then, and what it has written nobody waits for at the end.
+const idleRows = 6
+
+// journal writes one run: its records and decisions while the model thinks and as it ends, and its task row at the end. Of
+// a run that ends otherwise the rollback of its transaction removes what was written.
 type journal struct {
 	host   Host
 	store  *Store
@@ -75,10 +79,11 @@ func (j *journal) Append(ctx context.Context, records ...conversation.Record) er
 	for i := range records {
 		j.add(&records[i])
 	}
-	if j.buffer.Len() < flushAt {
+	idle := j.buffer.Rows() >= idleRows && records[len(records)-1].Type == conversation.ModelRequest
+	if !idle && j.buffer.Len() < flushAt {
 		return nil
 	}
-	return j.host.Write(ctx, j.flush())
+	return j.host.Write(ctx, j.logged()...)
 }
 
 // Finish implements agent.Journal.
@@ -86,14 +91,19 @@ func (j *journal) Finish(ctx context.Context, end agent.TaskEnd) error {
 	if end.ID != j.task.ID {
 		return fault.New(fault.Internal, "task %s ends as %s", j.task.ID, end.ID)
 	}
-	statements := []spi.Statement{j.taskRow(end)}
+	return j.host.Write(ctx, append([]spi.Statement{j.taskRow(end)}, j.logged()...)...)
+}
+
+// logged is the statements that write the records and the decisions that have not been written.
+func (j *journal) logged() []spi.Statement {
+	var statements []spi.Statement
 	if j.buffer.Rows() > 0 {
 		statements = append(statements, j.flush())
 	}
 	if decisions, ok := j.store.decisions(j.trail); ok {
 		statements = append(statements, decisions)
 	}
-	return j.host.Write(ctx, statements...)
+	return statements
 }
 
 // taskRow returns the statement that writes the task.

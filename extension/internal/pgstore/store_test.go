@@ -13,6 +13,7 @@ import (
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
+	"aidb/extension/internal/decision"
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/policy"
 	"aidb/extension/internal/spi"
@@ -321,6 +322,36 @@ func TestJournal_FlushesALongRunEarly(t *testing.T) {
 			require.True(t, json.Valid([]byte(r["response_payload"].(string))))
 		}
 	}
+}
+
+// What a round has come to is written while the model is asked again, with its decisions; the end writes the rest.
+func TestJournal_WritesWhileTheModelThinks(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := &script{}
+	trail := &decision.Trail{NewID: uuid.New}
+	j := New(h, new(Natives)).Journal(trail)
+	task := someTask()
+	require.NoError(t, j.Begin(ctx, task))
+	write := func(types ...conversation.ActionType) {
+		for _, kind := range types {
+			require.NoError(t, j.Append(ctx, conversation.Record{ID: uuid.New(), Type: kind, Status: conversation.StatusSuccess, CreatedAt: task.CreatedAt, CompletedAt: task.CreatedAt}))
+		}
+	}
+	write(conversation.UserPrompt, conversation.ModelRequest, conversation.ModelResponse, conversation.ToolCalled)
+	trail.Add(decision.Record{Tool: "run_sql_query", Status: decision.Allowed})
+	write(conversation.ToolResponse)
+	require.Empty(t, h.batches)
+	write(conversation.ModelRequest)
+	require.Len(t, h.batches, 1)
+	require.Len(t, h.batches[0], 2)
+	require.Len(t, copied(t, h.batches[0][0]), 6)
+	require.Len(t, copied(t, h.batches[0][1]), 1)
+	write(conversation.ModelResponse, conversation.Answer)
+	require.NoError(t, j.Finish(ctx, agent.TaskEnd{ID: task.ID, Status: conversation.StatusSuccess}))
+	require.Len(t, h.batches, 2)
+	require.Len(t, h.batches[1], 2, "the task and what was logged since")
+	require.Len(t, copied(t, h.batches[1][1]), 2)
 }
 
 func TestJournal_PassesTheEnginesErrorOn(t *testing.T) {

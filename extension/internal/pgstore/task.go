@@ -126,13 +126,7 @@ func (j *taskJournal) written() []spi.Statement {
 		}})
 	}
 	j.begun = true
-	if j.buffer.Rows() > 0 {
-		statements = append(statements, j.flush())
-	}
-	if decisions, ok := j.store.decisions(j.trail); ok {
-		statements = append(statements, decisions)
-	}
-	return statements
+	return append(statements, j.logged()...)
 }
 
 const pastTaskSQL = `
