@@ -99,7 +99,7 @@ aidb_warm_library(void *handle)
 /* What nearly every call opens. */
 static const char *const usual[] = {
 	"agents", "purpose_registry", "models", "model_credentials", "policies", "sql_tools", "tool_classes", "redactions", "quotas",
-	"native_tool_list", "agent_task_queue", "action_log", "decision_log"
+	"native_tool_list", "agent_task_queue", "logged_steps", "decision_log"
 };
 
 /* Its description and those of its indexes; of a log those of its partition that is for now, too. */

@@ -31,6 +31,7 @@ SQL_INSTALL = \
 SQL_API = \
     sql/api/10_identity.sql \
     sql/api/11_history_since.sql \
+    sql/api/12_action_log.sql \
     sql/api/20_native_tools.sql \
     sql/api/21_providers.sql \
     sql/api/30_views.sql \

@@ -37,8 +37,3 @@ ALTER POLICY agent_task_queue_own ON aidb_internal.agent_task_queue USING (
      AND created_at >= (SELECT aidb.history_since()))
     OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'))
 );
-ALTER POLICY action_log_own ON aidb_internal.action_log USING (
-    (caller = CURRENT_USER AND principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
-     AND created_at >= (SELECT aidb.history_since()))
-    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'))
-);

@@ -1,6 +1,6 @@
 -- What happened, as far as the reader may see it. The views run with their owner's rights, to which row security does
--- not apply, so each says for itself whose rows they are: those of the role that called the agent, with the principal it
--- had then, and everything for aidb_auditor. (PostgreSQL 14 has no security_invoker, and a function in a view would be
+-- not apply, so each says whose rows they are, or reads aidb_internal.action_log, which does: those of the role that called
+-- the agent, with the principal it had then, and everything for aidb_auditor. (PostgreSQL 14 has no security_invoker, and a function in a view would be
 -- permission-checked as the reader, so the predicate is written out each time.) security_barrier keeps a reader's own
 -- functions away from rows that are not theirs. The sub-selects are evaluated once a query, not once a row.
 
@@ -45,10 +45,7 @@ SELECT
     l.created_at,
     l.completed_at
 FROM aidb_internal.action_log l
-WHERE l.action_type IN ('user_prompt', 'answer')
-  AND ((l.caller = CURRENT_USER AND l.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
-       AND l.created_at >= (SELECT aidb.history_since()))
-       OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER')));
+WHERE l.action_type IN ('user_prompt', 'answer');
 COMMENT ON VIEW aidb.conversation_log IS
     'Prompts and answers. Readers see their own conversations (same role and same aidb.principal), aidb_auditor all. Tool and model activity is in aidb_internal.action_log. Privileges: SELECT for aidb_users and aidb_auditor.';
 COMMENT ON COLUMN aidb.conversation_log.action_type IS 'user_prompt or answer.';
@@ -78,9 +75,6 @@ FROM (
         max(coalesce(l.completed_at, l.created_at)) AS updated_at
     FROM aidb_internal.action_log l
     WHERE l.action_type IN ('user_prompt', 'answer')
-      AND ((l.caller = CURRENT_USER AND l.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
-       AND l.created_at >= (SELECT aidb.history_since()))
-           OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER')))
     GROUP BY l.conversation_id
 ) c
 FULL JOIN (

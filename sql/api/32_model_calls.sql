@@ -1,4 +1,4 @@
--- What each call of a model used. Whose rows they are is said as in api/31_history_views.sql.
+-- What each call of a model used. aidb_internal.action_log says whose rows they are.
 
 CREATE OR REPLACE VIEW aidb.model_calls WITH (security_barrier) AS
 SELECT
@@ -19,10 +19,7 @@ SELECT
     l.error,
     l.created_at
 FROM aidb_internal.action_log l
-WHERE l.action_type IN ('model_response', 'compaction')
-  AND ((l.caller = CURRENT_USER AND l.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
-       AND l.created_at >= (SELECT aidb.history_since()))
-       OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER')));
+WHERE l.action_type IN ('model_response', 'compaction');
 COMMENT ON VIEW aidb.model_calls IS
     'One row for each call of a model by an agent: what it used, cost and took. Readers see their own calls (same role and same aidb.principal), aidb_auditor all. Privileges: SELECT for aidb_users and aidb_auditor.';
 COMMENT ON COLUMN aidb.model_calls.id IS 'The step, as id in aidb_internal.action_log.';

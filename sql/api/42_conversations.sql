@@ -114,7 +114,9 @@ BEGIN
         SELECT CASE l.action_type WHEN 'user_prompt' THEN l.request_payload ->> 'contents' ELSE l.response_payload ->> 'contents' END
         INTO message
         FROM aidb_internal.action_log l
-        WHERE l.id = wanted
+        -- its row is found by an index
+        WHERE l.task_id = (SELECT r.task_id FROM aidb_internal.logged_steps r WHERE r.prompt_id = wanted OR r.answer_id = wanted)
+          AND l.id = wanted
           AND l.action_type IN ('user_prompt', 'answer')
           AND ((l.caller = me AND l.principal = aidb_internal.caller_principal()
               AND l.created_at >= (SELECT aidb_internal.history_since())) OR pg_has_role(me, 'aidb_auditor', 'MEMBER'));

@@ -55,7 +55,8 @@ BEGIN
     END IF;
     SELECT l.* INTO step
     FROM aidb_internal.action_log l
-    WHERE l.id = wanted AND l.action_type IN ('user_prompt', 'answer')
+    WHERE l.task_id = (SELECT r.task_id FROM aidb_internal.logged_steps r WHERE r.prompt_id = wanted OR r.answer_id = wanted)
+      AND l.id = wanted AND l.action_type IN ('user_prompt', 'answer')
       AND l.caller = me AND l.principal = aidb_internal.caller_principal()
               AND l.created_at >= (SELECT aidb_internal.history_since());
     IF NOT FOUND THEN

@@ -133,8 +133,8 @@ BEGIN
         conversation := coalesce(aidb_internal.to_uuid(conversation_id), gen_random_uuid());
         SELECT q.caller, q.initiated_by, q.principal, q.created_at, coalesce(a.name, d.name) AS agent INTO owner
         FROM (
-            SELECT l.caller, l.initiated_by, l.principal, l.agent_id, l.created_at
-            FROM aidb_internal.action_log l WHERE l.conversation_id = conversation
+            SELECT l.caller, coalesce(l.initiated_by, l.caller), coalesce(l.principal, l.caller), l.agent_id, l.created_at
+            FROM aidb_internal.logged_steps l WHERE l.conversation_id = conversation
             UNION ALL
             SELECT t.caller, t.initiated_by, t.principal, t.agent_id, t.created_at
             FROM aidb_internal.agent_task_queue t WHERE t.conversation_id = conversation
@@ -247,7 +247,7 @@ AS $$
     SELECT t.status, l.response_payload ->> 'contents', t.error, t.rounds, t.input_tokens, t.output_tokens,
            CASE WHEN t.blocking THEN t.created_at ELSE t.started_at END, t.completed_at
     FROM aidb_internal.agent_task_queue t
-    LEFT JOIN aidb_internal.action_log l ON l.id = t.response_message_id AND l.action_type = 'answer'
+    LEFT JOIN aidb_internal.action_log l ON l.task_id = t.id AND l.id = t.response_message_id
     WHERE t.id = $1 AND aidb_internal.task_is_callers($1, true)
 $$;
 COMMENT ON FUNCTION aidb_internal.agent_task(uuid) IS 'Behind aidb.agent_task.';

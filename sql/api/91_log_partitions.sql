@@ -11,7 +11,7 @@ AS $$
     SELECT k.kind, k.schema, k.parent, k.at_column,
            -- minutes, whatever unit the setting shows
            make_interval(mins => nullif(extract(epoch FROM current_setting('aidb.retention_' || k.kind)::interval) / 60, 0)::integer)
-    FROM (VALUES ('action_log', 'aidb_internal', 'action_log', 'created_at'),
+    FROM (VALUES ('action_log', 'aidb_internal', 'logged_steps', 'created_at'),
                  ('decision_log', 'aidb_internal', 'decision_log', 'at'),
                  ('otel', 'aidb_otel', 'traces', 'recorded_at')) k (kind, schema, parent, at_column)
 $$;
@@ -64,8 +64,8 @@ DECLARE
 BEGIN
     SELECT l.* INTO STRICT log FROM aidb_internal.logs() l WHERE l.kind = add_log_partition.kind;
     name := log.parent || '_' || to_char(from_at AT TIME ZONE 'UTC', 'YYYYMMDD');
-    EXECUTE format('CREATE TABLE %1$I.%2$I (LIKE %1$I.%3$I INCLUDING CONSTRAINTS INCLUDING DEFAULTS INCLUDING INDEXES INCLUDING STORAGE)', log.schema, name,
-                   log.parent || '_default');
+    EXECUTE format('CREATE TABLE %1$I.%2$I (LIKE %1$I.%3$I INCLUDING CONSTRAINTS INCLUDING DEFAULTS INCLUDING INDEXES INCLUDING STORAGE) %4$s', log.schema, name,
+                   log.parent || '_default', CASE log.kind WHEN 'action_log' THEN 'WITH (toast_tuple_target = 128)' END);
     EXECUTE format('COMMENT ON TABLE %I.%I IS %L', log.schema, name,
                    format('Part of %I.%I: from %s to before %s.', log.schema, log.parent, first, beyond));
     EXECUTE format('ALTER TABLE %I.%I ENABLE ROW LEVEL SECURITY', log.schema, name);
@@ -228,12 +228,12 @@ LEFT JOIN pg_inherits i ON i.inhrelid = to_regclass(CASE p.kind WHEN 'otel' THEN
 WHERE p.name NOT LIKE '%\_default'
 UNION ALL
 SELECT d.kind, d.name, NULL, p.until_at, 'attached', pg_total_relation_size(d.relation), p.dropped_at, p.dropped_by, p.last_id
-FROM (VALUES ('action_log', 'action_log_default', 'aidb_internal.action_log_default'::regclass),
+FROM (VALUES ('action_log', 'logged_steps_default', 'aidb_internal.logged_steps_default'::regclass),
              ('decision_log', 'decision_log_default', 'aidb_internal.decision_log_default'),
              ('otel', 'traces_default', 'aidb_otel.traces_default')) d (kind, name, relation)
 LEFT JOIN aidb_internal.log_partitions p ON p.kind = d.kind AND p.name = d.name;
 COMMENT ON VIEW aidb.log_partitions IS
-    'The partitions by time of the three logs, those that were dropped included: action_log and decision_log of schema aidb_internal, and otel, which is aidb_otel.traces. See aidb.maintain_retention. Privileges: SELECT for aidb_governance and aidb_auditor.';
+    'The partitions by time of the three logs, those that were dropped included: action_log, which is aidb_internal.logged_steps, decision_log of the same schema, and otel, which is aidb_otel.traces. See aidb.maintain_retention. Privileges: SELECT for aidb_governance and aidb_auditor.';
 COMMENT ON COLUMN aidb.log_partitions.from_at IS 'Its rows are not older; NULL: the default partition, for all that no other is for.';
 COMMENT ON COLUMN aidb.log_partitions.until_at IS 'Its rows are older; of a default partition: what was older than this has been deleted.';
 COMMENT ON COLUMN aidb.log_partitions.status IS 'attached, dropped, or missing: somebody else than aidb.maintain_retention took it away.';

@@ -70,10 +70,10 @@ BEGIN
     GET DIAGNOSTICS deleted = ROW_COUNT;
     DELETE FROM aidb_internal.conversation_origins o
     WHERE o.created_at < older_than
-      AND NOT EXISTS (SELECT FROM aidb_internal.action_log l WHERE l.conversation_id = o.conversation_id)
+      AND NOT EXISTS (SELECT FROM aidb_internal.logged_steps l WHERE l.conversation_id = o.conversation_id)
       AND NOT EXISTS (SELECT FROM aidb_internal.agent_task_queue t WHERE t.conversation_id = o.conversation_id)
       AND NOT EXISTS (SELECT FROM aidb_internal.conversation_origins f WHERE f.parent_conversation_id = o.conversation_id)
-      AND NOT EXISTS (SELECT FROM aidb_internal.action_log l WHERE l.conversation_id = o.parent_conversation_id);
+      AND NOT EXISTS (SELECT FROM aidb_internal.logged_steps l WHERE l.conversation_id = o.parent_conversation_id);
     DELETE FROM aidb_internal.quota_usage u WHERE u.at < least(older_than, now() - interval '2 days');
     RETURN deleted;
 END

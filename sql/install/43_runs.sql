@@ -96,50 +96,43 @@ CREATE POLICY agent_task_queue_own ON aidb_internal.agent_task_queue FOR SELECT 
 COMMENT ON POLICY agent_task_queue_own ON aidb_internal.agent_task_queue IS
     'A task is visible to the role that called the agent, with the principal it had then, and to aidb_auditor.';
 
-CREATE TABLE aidb_internal.action_log (
-    id uuid NOT NULL,
+-- The steps of tasks, as they are stored: a row holds those that were written together, which are steps of one task that follow
+-- each other. The view aidb_internal.action_log shows a step a row, and is how everybody reads them but those who need to be fast.
+--
+-- What the steps of a row have in common, most of all names and ids, is stored once, and their repeated keys compress well: a
+-- turn takes less than half of what it takes as a row for each step, and as much less to write.
+CREATE TABLE aidb_internal.logged_steps (
     conversation_id uuid NOT NULL,
     agent_id uuid NOT NULL,
     task_id uuid NOT NULL,
-    sequence_id uuid,
-    action_type aidb.action_type NOT NULL,
-    request_payload jsonb,
-    response_payload jsonb,
-    status aidb.task_status NOT NULL,
-    error text,
-    role text,
-    initiated_by text NOT NULL,
-    decision_id uuid,
-    decision text,
     created_at timestamptz NOT NULL,
-    completed_at timestamptz,
     caller text NOT NULL,
-    principal text NOT NULL
+    principal text,
+    initiated_by text,
+    role text,
+    prompt_id uuid,
+    answer_id uuid,
+    steps jsonb NOT NULL
 ) PARTITION BY RANGE (created_at);
-COMMENT ON TABLE aidb_internal.action_log IS
-    'One row for each step of a task, in the order created_at, id. Nobody but the extension may insert, and nobody may update or delete. aidb_users see the rows of their own calls, aidb_auditor all. Partitioned by time, see aidb.log_partitions.';
-COMMENT ON COLUMN aidb_internal.action_log.id IS
-    'Also the message id of a prompt or an answer (aidb.get_message).';
-COMMENT ON COLUMN aidb_internal.action_log.sequence_id IS
-    'Shared by the steps of one round.';
-COMMENT ON COLUMN aidb_internal.action_log.request_payload IS
-    'user_prompt: contents, user, and note, what the model was told with it of actions that have ended. model_request: model, round, messages (their number), tools (their names). tool_call: tool_name, arguments, tool_call_id. tool_response: tool_name, tool_call_id, and used_tokens and used_cost of what the call delegated. compaction: reason (size or overflow), messages (how many were replaced), from and until (the first and the last of them, as ids of this table), before (the first that stays), kept (those before it that stay). approval: event, action_id, by.';
-COMMENT ON COLUMN aidb_internal.action_log.response_payload IS
-    'model_response: contents, tool_calls, finish_reason, model, usage, retries (error and wait_ms of the requests that failed before, where there were any), estimated (the counts that the provider did not give), cost (when the model has a price), and rejected, why the answer was sent back, when it does not match the output type. tool_response: contents, or error when the tool failed or was refused. answer: contents. error: error. compaction: summary, model, usage, estimated, cost. approval: steps, what came of each.';
-COMMENT ON COLUMN aidb_internal.action_log.role IS
-    'The role that tool calls of the task ran as.';
-COMMENT ON COLUMN aidb_internal.action_log.initiated_by IS
-    'session_user of the call.';
-COMMENT ON COLUMN aidb_internal.action_log.decision_id IS
-    'Reserved for the decision that let the step pass or stopped it.';
-COMMENT ON COLUMN aidb_internal.action_log.decision IS
-    'Reserved, as decision_id.';
-COMMENT ON COLUMN aidb_internal.action_log.caller IS
+COMMENT ON TABLE aidb_internal.logged_steps IS
+    'The steps of tasks, a row for those that were written together. The view aidb_internal.action_log shows them one by one. Nobody is granted anything.';
+COMMENT ON COLUMN aidb_internal.logged_steps.created_at IS
+    'When the first of the steps began.';
+COMMENT ON COLUMN aidb_internal.logged_steps.caller IS
     'The role that called the agent (current_user at the call).';
-COMMENT ON COLUMN aidb_internal.action_log.principal IS
-    'The end user behind the caller: aidb.principal as it was set at the call, else the caller.';
-REVOKE ALL ON aidb_internal.action_log FROM PUBLIC;
-GRANT SELECT ON aidb_internal.action_log TO aidb_users, aidb_auditor;
+COMMENT ON COLUMN aidb_internal.logged_steps.principal IS
+    'The end user behind the caller; NULL: the same name as caller.';
+COMMENT ON COLUMN aidb_internal.logged_steps.initiated_by IS
+    'session_user of the call; NULL: the same name as caller.';
+COMMENT ON COLUMN aidb_internal.logged_steps.role IS
+    'The role that tool calls of the task ran as; NULL: the same name as caller, an empty one: none did.';
+COMMENT ON COLUMN aidb_internal.logged_steps.prompt_id IS
+    'The id of the prompt among the steps, of which there is at most one.';
+COMMENT ON COLUMN aidb_internal.logged_steps.answer_id IS
+    'The id of the answer among the steps, of which there is at most one.';
+COMMENT ON COLUMN aidb_internal.logged_steps.steps IS
+    'The steps in order: objects of id, round, type, request, response, status (where it is not SUCCESS), error, decision, at (microseconds after created_at) and took (microseconds). What is NULL is left out.';
+REVOKE ALL ON aidb_internal.logged_steps FROM PUBLIC;
 
 -- This one and its like of the other logs take what no partition is for, so that no INSERT ever fails for the lack of one;
 -- the others are made when it is time for them (aidb_internal.add_log_partition) and look like it.
@@ -149,26 +142,21 @@ GRANT SELECT ON aidb_internal.action_log TO aidb_users, aidb_auditor;
 -- by itself, and the dump's would be in its way.
 --
 -- Nobody is granted anything on a partition, and row security without a policy stops those who need no grant
--- (pg_read_all_data): the parent's policies are the only way to the rows.
-CREATE TABLE aidb_internal.action_log_default PARTITION OF aidb_internal.action_log DEFAULT;
-COMMENT ON TABLE aidb_internal.action_log_default IS
-    'Part of aidb_internal.action_log: what is in no other partition of it.';
-REVOKE ALL ON aidb_internal.action_log_default FROM PUBLIC;
-ALTER TABLE aidb_internal.action_log_default ENABLE ROW LEVEL SECURITY;
-SELECT pg_extension_config_dump('aidb_internal.action_log_default', '');
+-- (pg_read_all_data): the views are the only way to the rows.
+--
+-- Storage main and the low target: compressed whenever that makes it smaller, and beside its row as long as a page can hold it.
+CREATE TABLE aidb_internal.logged_steps_default PARTITION OF aidb_internal.logged_steps DEFAULT WITH (toast_tuple_target = 128);
+ALTER TABLE aidb_internal.logged_steps_default ALTER COLUMN steps SET STORAGE MAIN;
+COMMENT ON TABLE aidb_internal.logged_steps_default IS
+    'Part of aidb_internal.logged_steps: what is in no other partition of it.';
+REVOKE ALL ON aidb_internal.logged_steps_default FROM PUBLIC;
+ALTER TABLE aidb_internal.logged_steps_default ENABLE ROW LEVEL SECURITY;
+SELECT pg_extension_config_dump('aidb_internal.logged_steps_default', '');
 
--- A dozen rows are written for each call, so an index must earn its place. Ids are made in the order of time, which
--- keeps every insert at the right end of each of these.
--- Ids are unique by how they are made; only those of messages are looked for (aidb.get_message).
-CREATE UNIQUE INDEX action_log_message_idx ON aidb_internal.action_log_default (id) WHERE action_type IN ('user_prompt', 'answer');
-CREATE INDEX action_log_conversation_idx ON aidb_internal.action_log_default (conversation_id, created_at, id);
-CREATE INDEX action_log_task_idx ON aidb_internal.action_log_default (task_id);
-
-ALTER TABLE aidb_internal.action_log ENABLE ROW LEVEL SECURITY;
-CREATE POLICY action_log_own ON aidb_internal.action_log FOR SELECT USING (
-    (caller = CURRENT_USER AND principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER)))
-    OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'))
-);
-COMMENT ON POLICY action_log_own ON aidb_internal.action_log IS
-    'A step is visible to the role that called the agent, with the principal it had then, and to aidb_auditor.';
-
+-- An index must earn its place. Ids are made in the order of time, which keeps every insert at the right end of each of these.
+-- Of the steps' ids only those of messages are looked for (aidb.get_message).
+CREATE UNIQUE INDEX logged_steps_prompt_idx ON aidb_internal.logged_steps_default (prompt_id) WHERE prompt_id IS NOT NULL;
+CREATE UNIQUE INDEX logged_steps_answer_idx ON aidb_internal.logged_steps_default (answer_id) WHERE answer_id IS NOT NULL;
+CREATE INDEX logged_steps_conversation_idx ON aidb_internal.logged_steps_default (conversation_id, created_at);
+CREATE INDEX logged_steps_task_idx ON aidb_internal.logged_steps_default (task_id);
+ALTER TABLE aidb_internal.logged_steps ENABLE ROW LEVEL SECURITY;

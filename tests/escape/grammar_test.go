@@ -22,7 +22,7 @@ func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + 
 
 var (
 	tables  = []string{"store.goods", "guest.pad", "store.orders", "guest.early", "guest.walled", "guest.glass", "store.lines", "guest.late", "pg_class", "pg_settings"}
-	foreign = []string{"store.ledger", "safe.breach", "aidb_internal.action_log", "aidb.agents", "aidb.decisions", "pg_authid", "pg_cursors", "pg_prepared_statements", "pg_largeobject", "pg_locks", "pg_stat_activity", "information_schema.tables"}
+	foreign = []string{"store.ledger", "safe.breach", "aidb_internal.action_log", "aidb_internal.logged_steps", "aidb.agents", "aidb.decisions", "pg_authid", "pg_cursors", "pg_prepared_statements", "pg_largeobject", "pg_locks", "pg_stat_activity", "information_schema.tables"}
 	columns = []string{"id", "title", "stock", "note", "a", "b", "price", "state", "line", "name", "setting", "oid", "relname"}
 	calls   = []string{
 		"set_config('role', 'none', %s)", "set_config('transaction_read_only', NULL, true)", "pg_advisory_lock(%s)", "pg_try_advisory_xact_lock(%s)", "pg_advisory_unlock_all()",

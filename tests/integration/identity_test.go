@@ -54,10 +54,15 @@ func TestConversations_AreTheirCallersOwn(t *testing.T) {
 		require.NotEqual(t, "0", servertest.Value(t, ann, "SELECT count(*) FROM "+relation+" WHERE conversation_id = $1::uuid", o.Conversation), relation)
 		require.Equal(t, "0", servertest.Value(t, bob, "SELECT count(*) FROM "+relation+" WHERE conversation_id = $1::uuid", o.Conversation), relation)
 	}
-	for _, change := range []string{"DELETE FROM aidb_internal.action_log", "UPDATE aidb_internal.action_log SET error = 'x'",
-		"INSERT INTO aidb_internal.action_log SELECT * FROM aidb_internal.action_log", "TRUNCATE aidb_internal.action_log"} {
+	for change, state := range map[string]string{
+		"INSERT INTO aidb_internal.action_log SELECT * FROM aidb_internal.action_log": "42501",
+		// nobody can
+		"DELETE FROM aidb_internal.action_log": "55000", "UPDATE aidb_internal.action_log SET error = 'x'": "55000", "TRUNCATE aidb_internal.action_log": "42809",
+		"SELECT FROM aidb_internal.logged_steps": "42501", "DELETE FROM aidb_internal.logged_steps": "42501", "TRUNCATE aidb_internal.logged_steps": "42501",
+		"UPDATE aidb_internal.logged_steps SET steps = '[]'": "42501", "INSERT INTO aidb_internal.logged_steps SELECT": "42501",
+	} {
 		_, err := ann.Exec(t.Context(), change)
-		require.Equal(t, "42501", servertest.State(err), change)
+		require.Equal(t, state, servertest.State(err), "%s: %v", change, err)
 	}
 }
 

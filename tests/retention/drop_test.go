@@ -28,10 +28,7 @@ func TestRetention_DropsWhatIsTooOld(t *testing.T) {
 		if age == "35" {
 			fork = servertest.Value(t, ann, `SELECT aidb.fork_conversation((SELECT message_id FROM aidb.get_conversation($1) LIMIT 1))`, conversations[age].Conversation)
 		}
-		for _, table := range []string{"action_log", "agent_task_queue"} {
-			servertest.Exec(t, admin, "UPDATE aidb_internal."+table+" SET created_at = created_at - $2::interval, completed_at = completed_at - $2::interval WHERE conversation_id = $1::uuid",
-				conversations[age].Conversation, age+" days")
-		}
+		makeOlder(t, admin, conversations[age].Conversation, age+" days")
 	}
 	servertest.Exec(t, admin, "UPDATE aidb_internal.conversation_origins SET created_at = created_at - interval '34 days'")
 	there := func(age string) string {
@@ -40,14 +37,14 @@ func TestRetention_DropsWhatIsTooOld(t *testing.T) {
 	}
 	whole := there("0")
 
-	require.NotContains(t, outcomes(t, admin), "action_log action_log_default deleted")
+	require.NotContains(t, outcomes(t, admin), "action_log logged_steps_default deleted")
 	require.Equal(t, whole, there("50"), "for ever means for ever")
 	servertest.Exec(t, admin, "SET aidb.retention_action_log = '28d'")
 	name := func(n string) string {
-		return servertest.Value(t, admin, "SELECT 'action_log_' || to_char("+days(n)+" AT TIME ZONE 'UTC', 'YYYYMMDD')")
+		return servertest.Value(t, admin, "SELECT 'logged_steps_' || to_char("+days(n)+" AT TIME ZONE 'UTC', 'YYYYMMDD')")
 	}
 	lines := outcomes(t, admin)
-	require.Contains(t, lines, "action_log action_log_default deleted 8")
+	require.Contains(t, lines, "action_log logged_steps_default deleted 1")
 	require.Contains(t, lines, "action_log "+name("-40")+" dropped")
 	require.Contains(t, lines, "action_log deleted 2 tasks")
 	require.Equal(t, "0 0", there("50"))
@@ -70,7 +67,7 @@ func TestRetention_DropsWhatIsTooOld(t *testing.T) {
 	servertest.MustAsk(t, ann, "aged", "go on", "conversation_id => '"+conversations["0"].Conversation+"'")
 
 	servertest.Exec(t, admin, "DROP EXTENSION aidb")
-	require.Equal(t, "0", servertest.Value(t, admin, "SELECT count(*) FROM pg_class WHERE relname ~ '^(action_log|decision_log|traces)_'"))
+	require.Equal(t, "0", servertest.Value(t, admin, "SELECT count(*) FROM pg_class WHERE relname ~ '^(logged_steps|decision_log|traces)_'"))
 }
 
 // Decisions that were dropped are not missed, and what is left is as tamper-evident as before.
@@ -187,6 +184,13 @@ func TestDrop_OfWhatARunningCallHasWritten(t *testing.T) {
 	}
 }
 
+// makeOlder moves a conversation into the past.
+func makeOlder(t *testing.T, admin *pgx.Conn, conversation, by string) {
+	t.Helper()
+	servertest.Exec(t, admin, "UPDATE aidb_internal.logged_steps SET created_at = created_at - $2::interval WHERE conversation_id = $1::uuid", conversation, by)
+	servertest.Exec(t, admin, "UPDATE aidb_internal.agent_task_queue SET created_at = created_at - $2::interval, completed_at = completed_at - $2::interval WHERE conversation_id = $1::uuid", conversation, by)
+}
+
 // A drop neither breaks calls nor waits for long for them: what is in use goes the next time.
 func TestDrop_DoesNotGetInTheWay(t *testing.T) {
 	connect := database(t, "busy")
@@ -279,9 +283,7 @@ func TestKeeper_LooksAfterTheLogs(t *testing.T) {
 	fresh := servertest.MustAsk(t, admin, "kept", "just now")
 	servertest.Exec(t, admin, "LOAD 'aidb'")
 	partition(t, admin, "action_log", days("-40"), days("-30"))
-	for _, table := range []string{"action_log", "agent_task_queue"} {
-		servertest.Exec(t, admin, "UPDATE aidb_internal."+table+" SET created_at = created_at - interval '35 days', completed_at = completed_at - interval '35 days' WHERE conversation_id = $1::uuid", old.Conversation)
-	}
+	makeOlder(t, admin, old.Conversation, "35 days")
 	servertest.Exec(t, admin, "ALTER SYSTEM SET aidb.retention_action_log = '20d'")
 	servertest.Exec(t, admin, "SELECT pg_reload_conf()")
 	require.True(t, cluster.Wait(patience, func() bool {

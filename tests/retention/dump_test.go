@@ -40,7 +40,7 @@ func TestPartitions_SurviveDumpAndRestore(t *testing.T) {
 	}
 	folder := t.TempDir()
 	const listed = "SELECT string_agg(concat_ws(' ', kind, name, from_at, until_at, status, dropped_at, last_id), '|' ORDER BY kind, name) FROM aidb.log_partitions"
-	const described = `SELECT string_agg(concat_ws(' ', c.oid::regclass, pg_get_expr(c.relpartbound, c.oid), c.relrowsecurity, c.relacl, obj_description(c.oid), i.list), E'\n' ORDER BY c.oid::regclass::text)
+	const described = `SELECT string_agg(concat_ws(' ', c.oid::regclass, pg_get_expr(c.relpartbound, c.oid), c.relrowsecurity, c.relacl, c.reloptions, obj_description(c.oid), i.list), E'\n' ORDER BY c.oid::regclass::text)
 		FROM pg_class c
 		CROSS JOIN LATERAL (SELECT string_agg(d.def, ', ' ORDER BY d.def) AS list FROM (
 			SELECT regexp_replace(pg_get_indexdef(x.indexrelid), 'INDEX \S+ ', '') AS def FROM pg_index x WHERE x.indrelid = c.oid) d) i
@@ -64,7 +64,7 @@ func TestPartitions_SurviveDumpAndRestore(t *testing.T) {
 			servertest.Exec(t, server.Admin(t), "CREATE DATABASE "+into)
 			restore(into)
 			restored := in(t, into)("postgres")
-			for _, relation := range []string{"aidb_internal.decision_log", "aidb_internal.action_log", "aidb_otel.traces", "aidb_internal.agent_task_queue", "aidb_internal.log_partitions",
+			for _, relation := range []string{"aidb_internal.decision_log", "aidb_internal.logged_steps", "aidb_otel.traces", "aidb_internal.agent_task_queue", "aidb_internal.log_partitions",
 				"aidb_internal.kept_hashes", "aidb_internal.kept_counts"} {
 				digest := "SELECT count(*) || ' ' || md5(string_agg(r::text || r.tableoid::regclass, '|' ORDER BY r::text)) FROM " + relation + " r"
 				require.Equal(t, servertest.Value(t, admin, digest), servertest.Value(t, restored, digest), relation)
@@ -75,7 +75,7 @@ func TestPartitions_SurviveDumpAndRestore(t *testing.T) {
 			user := in(t, into)("ann")
 			servertest.MustAsk(t, user, "dumped", "go on", "conversation_id => '"+conversation+"'")
 			require.Empty(t, problems(t, restored))
-			require.Equal(t, "1", servertest.Value(t, restored, "SELECT count(DISTINCT tableoid) FROM aidb_internal.action_log WHERE conversation_id = $1::uuid", conversation))
+			require.Equal(t, "1", servertest.Value(t, restored, "SELECT count(DISTINCT tableoid) FROM aidb_internal.logged_steps WHERE conversation_id = $1::uuid", conversation))
 			servertest.Exec(t, restored, "SET aidb.retention_decision_log = '15d'")
 			require.NotEmpty(t, outcomes(t, restored))
 			require.Empty(t, problems(t, restored))

@@ -19,7 +19,7 @@ func partitionsOf(t *testing.T, conn *pgx.Conn, sql string, args ...any) []strin
 	return list
 }
 
-const usedSQL = `SELECT DISTINCT tableoid::regclass::text AS p FROM aidb_internal.action_log
+const usedSQL = `SELECT DISTINCT tableoid::regclass::text AS p FROM aidb_internal.logged_steps
 	UNION SELECT DISTINCT tableoid::regclass::text FROM aidb_internal.decision_log
 	UNION SELECT DISTINCT tableoid::regclass::text FROM aidb_otel.traces ORDER BY 1`
 
@@ -32,7 +32,7 @@ func TestRows_GoToTheirPartition(t *testing.T) {
 	servertest.Exec(t, admin, "ALTER DATABASE routed SET aidb.otel_client = 'database'")
 	ann = connect("ann")
 	before := servertest.MustAsk(t, ann, "routed", "before")
-	require.Equal(t, []string{"aidb_internal.action_log_default", "aidb_internal.decision_log_default", "aidb_otel.traces_default"}, partitionsOf(t, admin, usedSQL))
+	require.Equal(t, []string{"aidb_internal.decision_log_default", "aidb_internal.logged_steps_default", "aidb_otel.traces_default"}, partitionsOf(t, admin, usedSQL))
 
 	// Today's rows are in the default partition, so the new one begins tomorrow.
 	made := outcomes(t, admin)
@@ -87,7 +87,7 @@ func TestPartitions_AreNoWayAroundThePolicies(t *testing.T) {
 	servertest.MustAsk(t, bob, "hidden_bob", "go")
 
 	for _, p := range partitionsOf(t, admin, `SELECT inhrelid::regclass::text AS p FROM pg_inherits
-		WHERE inhparent IN ('aidb_internal.action_log'::regclass, 'aidb_internal.decision_log'::regclass, 'aidb_otel.traces'::regclass)`) {
+		WHERE inhparent IN ('aidb_internal.logged_steps'::regclass, 'aidb_internal.decision_log'::regclass, 'aidb_otel.traces'::regclass)`) {
 		require.NotEqual(t, "0", servertest.Value(t, admin, "SELECT count(*) FROM pg_class WHERE oid = $1::regclass AND relrowsecurity", p), p)
 		for _, role := range []string{"ann", "bob", "hidden_gov", "hidden_aud"} {
 			for _, statement := range []string{"SELECT * FROM " + p, "INSERT INTO " + p + " SELECT * FROM " + p, "DELETE FROM " + p, "TRUNCATE " + p, "DROP TABLE " + p,

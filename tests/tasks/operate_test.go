@@ -154,8 +154,7 @@ func TestSleep_HoldsNothing(t *testing.T) {
 	require.Equal(t, "true", servertest.Value(t, ann, "SELECT aidb.cancel_task((SELECT min(r.task_id::text) FROM aidb.running_tasks r JOIN aidb.agent_tasks t USING (task_id) WHERE r.agent = 'sleeper' AND r.phase = 'sleep' AND t.parent_task_id IS NULL)::uuid)"))
 	require.Equal(t, "1", servertest.Value(t, ann, "SELECT count(*) FROM aidb.agent_tasks WHERE status = 'CANCELED'"))
 	// as if their time had come: a call that was logged so long ago is over
-	servertest.Exec(t, admin, `ALTER TABLE aidb_internal.action_log DISABLE TRIGGER USER;
-		UPDATE aidb_internal.action_log SET created_at = created_at - interval '251 s', completed_at = completed_at - interval '251 s';
+	servertest.Exec(t, admin, `UPDATE aidb_internal.logged_steps SET created_at = created_at - interval '251 s';
 		UPDATE aidb_internal.callers SET since = since - interval '251 s';
 		UPDATE aidb_internal.agent_task_queue SET awaits_until = awaits_until - interval '251 s' WHERE awaits_until IS NOT NULL;
 		SELECT aidb_internal.wake_workers('ann', NULL)`)

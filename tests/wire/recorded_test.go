@@ -207,9 +207,12 @@ func (s *recorded) remember(t *testing.T, user *session, run string) string {
 		require.NoError(t, err)
 	}
 	if !answered {
-		servertest.Exec(t, user.admin, `DELETE FROM aidb_internal.action_log WHERE id IN (SELECT id FROM aidb_internal.action_log
+		servertest.Exec(t, user.admin, `WITH surplus AS (SELECT id FROM aidb_internal.action_log
 			WHERE conversation_id = $1::uuid AND action_type IN ('user_prompt', 'model_response', 'tool_response', 'answer')
-			ORDER BY created_at, id OFFSET $2)`, id, messages)
+			ORDER BY created_at, id OFFSET $2)
+			UPDATE aidb_internal.logged_steps SET steps = (SELECT coalesce(jsonb_agg(s.v ORDER BY s.n), '[]')
+				FROM jsonb_array_elements(steps) WITH ORDINALITY s (v, n) WHERE (s.v ->> 'id')::uuid NOT IN (SELECT id FROM surplus))
+			WHERE conversation_id = $1::uuid`, id, messages)
 	}
 	servertest.Exec(t, conn, `SELECT * FROM aidb.update_agent($1, model => $1)`, run)
 	return id

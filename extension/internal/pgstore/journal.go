@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 	"time"
 
@@ -19,27 +18,22 @@ import (
 // whole log in memory.
 const flushAt = 1 << 20
 
-// idleRows is how many records are worth a statement of their own while the model is asked again: the main thread has nothing else
-// to do then, and what it has written nobody waits for at the end.
-const idleRows = 6
+// idleSteps is how many records are written while the model is asked again: the main thread has nothing else to do then, and what it
+// has written nobody waits for at the end. Fewer would divide a short call among rows that have most of their columns in common.
+const idleSteps = 10
 
 // journal writes one run: its records and decisions while the model thinks and as it ends, and its task row at the end. Of
 // a run that ends otherwise the rollback of its transaction removes what was written.
 type journal struct {
-	host   Host
-	store  *Store
-	trail  *decision.Trail
-	task   agent.Task
-	buffer spi.CopyText // records
-	same   spi.CopyText // the columns that are the same in all of them
+	host  Host
+	store *Store
+	trail *decision.Trail
+	task  agent.Task
+	steps steps
 }
 
 // Measured beside INSERTs from a JSON array, from arrays for unnest, and one for each row: with COPY a whole call takes a
 // seventh less CPU.
-const recordsSQL = `COPY aidb_internal.action_log (
-    id, sequence_id, action_type, request_payload, response_payload, status, error, created_at, completed_at,
-    conversation_id, agent_id, task_id, role, initiated_by, caller, principal) FROM STDIN`
-
 const taskSQL = `COPY aidb_internal.agent_task_queue (
     id, agent_id, conversation_id, request_message_id, response_message_id, role, initiated_by, status, blocking,
     budget_consumed, rounds, input_tokens, output_tokens, timeout_at, error, created_at, completed_at, caller, principal,
@@ -59,14 +53,7 @@ func (j *journal) Begin(_ context.Context, t agent.Task) error {
 		t.Role = t.Caller.Role
 	}
 	j.task = t
-	j.same = spi.CopyText{}
-	j.same.Plain(t.ConversationID.String())
-	j.same.Plain(t.AgentID.String())
-	j.same.Plain(t.ID.String())
-	j.same.Text(t.Role)
-	j.same.Text(t.Caller.SessionUser)
-	j.same.Text(t.Caller.Role)
-	j.same.Text(t.Caller.Principal)
+	j.steps.begin(&j.task)
 	j.trail.Base.TaskID, j.trail.Base.ConversationID = t.ID.String(), t.ConversationID.String()
 	if j.trail.MessageID == "" { // of the call, not of a delegate within it
 		j.trail.MessageID = t.PromptID.String()
@@ -77,13 +64,18 @@ func (j *journal) Begin(_ context.Context, t agent.Task) error {
 // Append implements agent.Journal.
 func (j *journal) Append(ctx context.Context, records ...conversation.Record) error {
 	for i := range records {
-		j.add(&records[i])
+		j.steps.add(&records[i])
 	}
-	idle := j.buffer.Rows() >= idleRows && records[len(records)-1].Type == conversation.ModelRequest
-	if !idle && j.buffer.Len() < flushAt {
-		return nil
+	idle := records[len(records)-1].Type == conversation.ModelRequest
+	switch {
+	case idle && j.steps.count >= idleSteps, j.steps.size() >= flushAt:
+		return j.host.Write(ctx, j.logged()...)
+	case idle:
+		if decisions, ok := j.store.decisions(j.trail); ok {
+			return j.host.Write(ctx, decisions)
+		}
 	}
-	return j.host.Write(ctx, j.logged()...)
+	return nil
 }
 
 // Finish implements agent.Journal.
@@ -97,8 +89,8 @@ func (j *journal) Finish(ctx context.Context, end agent.TaskEnd) error {
 // logged is the statements that write the records and the decisions that have not been written.
 func (j *journal) logged() []spi.Statement {
 	var statements []spi.Statement
-	if j.buffer.Rows() > 0 {
-		statements = append(statements, j.flush())
+	if j.steps.count > 0 {
+		statements = append(statements, j.steps.take())
 	}
 	if decisions, ok := j.store.decisions(j.trail); ok {
 		statements = append(statements, decisions)
@@ -138,38 +130,6 @@ func (j *journal) taskRow(end agent.TaskEnd) spi.Statement {
 	}
 	c.EndRow()
 	return spi.Statement{SQL: taskSQL, Args: []any{c.Bytes()}}
-}
-
-// flush returns the statement that writes what is buffered, and empties the buffer.
-func (j *journal) flush() spi.Statement {
-	s := spi.Statement{SQL: recordsSQL, Args: []any{j.buffer.Bytes()}}
-	j.buffer = spi.CopyText{}
-	return s
-}
-
-// add appends a record to the buffer.
-func (j *journal) add(r *conversation.Record) {
-	c := &j.buffer
-	c.Plain(r.ID.String())
-	if r.Sequence == uuid.Nil {
-		c.Null()
-	} else {
-		c.Plain(r.Sequence.String())
-	}
-	c.Plain(string(r.Type))
-	for _, payload := range [...]json.RawMessage{r.Request, r.Response} {
-		if payload == nil {
-			c.Null()
-		} else {
-			c.Raw(payload)
-		}
-	}
-	c.Plain(r.Status)
-	c.OrNull(conversation.Clean(r.Error))
-	c.Plain(timestamp(r.CreatedAt))
-	c.Plain(timestamp(r.CompletedAt))
-	c.Columns(&j.same)
-	c.EndRow()
 }
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z07:00") }

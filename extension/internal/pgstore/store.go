@@ -377,13 +377,14 @@ LEFT JOIN aidb_internal.agents a ON a.id = o.agent_id
 LEFT JOIN aidb_internal.deleted_agents d ON d.id = o.agent_id
 WHERE o.conversation_id = $1::uuid)
 UNION ALL
-(SELECT CASE WHEN l.created_at >= aidb_internal.history_since(l.caller) THEN l.caller ELSE '' END, l.initiated_by, l.principal, coalesce(a.name, d.name), NULL,
+(SELECT CASE WHEN l.created_at >= aidb_internal.history_since(l.caller) THEN l.caller ELSE '' END, coalesce(l.initiated_by, l.caller),
+       coalesce(l.principal, l.caller), coalesce(a.name, d.name), NULL,
        EXISTS (SELECT FROM aidb_internal.actions w WHERE w.root_conversation_id = $1::uuid AND NOT w.told)
-FROM aidb_internal.action_log l
+FROM aidb_internal.logged_steps l
 LEFT JOIN aidb_internal.agents a ON a.id = l.agent_id
 LEFT JOIN aidb_internal.deleted_agents d ON d.id = l.agent_id
 WHERE l.conversation_id = $1::uuid
-ORDER BY l.created_at, l.id
+ORDER BY l.created_at
 LIMIT 1)`
 
 // The same of a fork, which shares the steps of others.
@@ -395,10 +396,10 @@ ORDER BY l.ordinality`
 
 // What Rebuild reads: the rest of the log says what happened, but not what the model saw.
 const historySQL = `
-SELECT l.id, l.sequence_id, l.action_type, l.request_payload, l.response_payload
-FROM aidb_internal.action_log l
-WHERE l.conversation_id = $1::uuid AND l.action_type IN ('user_prompt', 'model_response', 'tool_response', 'compaction')
-ORDER BY l.created_at, l.id`
+SELECT s.v ->> 'id', s.v ->> 'round', s.v ->> 'type', s.v -> 'request', s.v -> 'response'
+FROM aidb_internal.logged_steps l, LATERAL jsonb_array_elements(l.steps) WITH ORDINALITY s (v, n)
+WHERE l.conversation_id = $1::uuid AND s.v ->> 'type' IN ('user_prompt', 'model_response', 'tool_response', 'compaction')
+ORDER BY l.created_at, s.n`
 
 // Conversation implements agent.Store. It waits until no other transaction runs a call of the conversation, and then
 // reads what that one left.

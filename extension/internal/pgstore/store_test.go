@@ -3,8 +3,6 @@ package pgstore
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
-	"aidb/extension/internal/decision"
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/policy"
 	"aidb/extension/internal/spi"
@@ -225,140 +222,4 @@ func someTask() agent.Task {
 		ID: uuid.MustParse(someID), AgentID: uuid.New(), ConversationID: uuid.New(), PromptID: uuid.New(),
 		Caller: agent.Caller{Role: "ann", SessionUser: "login", Principal: "user:1"}, CreatedAt: at, TimeoutAt: at.Add(time.Minute),
 	}
-}
-
-func TestJournal_WritesTheRunInOneBatch(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	h := &script{}
-	j := New(h, new(Natives)).Journal(nil)
-	task := someTask()
-	require.NoError(t, j.Begin(ctx, task))
-	require.NoError(t, j.Append(ctx, conversation.Record{
-		ID: task.PromptID, Type: conversation.UserPrompt, Request: conversation.UserPromptPayload("hi \"you\"", "ann"),
-		Status: conversation.StatusSuccess, CreatedAt: task.CreatedAt, CompletedAt: task.CreatedAt,
-	}))
-	require.NoError(t, j.Append(ctx, conversation.Record{
-		ID: uuid.New(), Sequence: uuid.New(), Type: conversation.Failure, Response: conversation.ErrorPayload("no \x00 answer"),
-		Status: conversation.StatusError, Error: "no \x00 \"answer\"", CreatedAt: task.CreatedAt, CompletedAt: task.CreatedAt,
-	}))
-	require.Empty(t, h.batches, "nothing is written before the end")
-
-	input := int64(12)
-	require.NoError(t, j.Finish(ctx, agent.TaskEnd{
-		ID: task.ID, Status: conversation.StatusError, Error: "no \x00answer", PromptID: task.PromptID, BudgetConsumed: 20,
-		Usage: conversation.Usage{Input: &input}, Rounds: 1, CompletedAt: task.CreatedAt, TimeoutAt: task.TimeoutAt,
-	}))
-	require.Len(t, h.batches, 1)
-	require.Len(t, h.batches[0], 2)
-
-	row := h.batches[0][0]
-	require.Equal(t, taskSQL, row.SQL)
-	require.Equal(t, []map[string]any{{
-		"id": someID, "agent_id": task.AgentID.String(), "conversation_id": task.ConversationID.String(),
-		"request_message_id": task.PromptID.String(), "response_message_id": nil, "role": "ann", "initiated_by": "login",
-		"status": "ERROR", "blocking": "t", "budget_consumed": "20", "rounds": "1", "input_tokens": "12", "output_tokens": nil,
-		"timeout_at": "2026-01-02T02:05:05.678901Z", "error": "no answer", "created_at": "2026-01-02T02:04:05.678901Z",
-		"completed_at": "2026-01-02T02:04:05.678901Z", "caller": "ann", "principal": "user:1", "decisions": "0", "parent_task_id": nil, "cost": nil,
-	}}, copied(t, row))
-
-	log := h.batches[0][1]
-	require.Equal(t, recordsSQL, log.SQL)
-	records := copied(t, log)
-	require.Len(t, records, 2)
-	for _, r := range records {
-		require.Subset(t, r, map[string]any{
-			"conversation_id": task.ConversationID.String(), "agent_id": task.AgentID.String(), "task_id": someID,
-			"role": "ann", "initiated_by": "login", "caller": "ann", "principal": "user:1",
-			"created_at": "2026-01-02T02:04:05.678901Z", "completed_at": "2026-01-02T02:04:05.678901Z",
-		})
-	}
-	require.Equal(t, task.PromptID.String(), records[0]["id"])
-	require.Nil(t, records[0]["sequence_id"])
-	require.Nil(t, records[0]["response_payload"])
-	require.JSONEq(t, `{"contents": "hi \"you\"", "user": "ann"}`, records[0]["request_payload"].(string))
-	require.Equal(t, `no  "answer"`, records[1]["error"])
-}
-
-// copied is the rows of a COPY by their columns' names.
-func copied(t *testing.T, s spi.Statement) []map[string]any {
-	t.Helper()
-	_, list, _ := strings.Cut(s.SQL, "(")
-	list, _, _ = strings.Cut(list, ")")
-	names := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
-	var rows []map[string]any
-	for line := range strings.Lines(string(s.Args[0].([]byte))) {
-		values := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		require.Len(t, values, len(names))
-		row := map[string]any{}
-		for i, v := range values {
-			row[names[i]] = nil
-			if v != `\N` {
-				row[names[i]] = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "\r").Replace(v)
-			}
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-func TestJournal_FlushesALongRunEarly(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	h := &script{}
-	j := New(h, new(Natives)).Journal(nil)
-	task := someTask()
-	require.NoError(t, j.Begin(ctx, task))
-	big := conversation.Record{ID: uuid.New(), Type: conversation.ToolResponse, Status: conversation.StatusSuccess,
-		Response: conversation.ContentsPayload(strings.Repeat("x", 300<<10)), CreatedAt: task.CreatedAt, CompletedAt: task.CreatedAt}
-	for range 5 {
-		require.NoError(t, j.Append(ctx, big))
-	}
-	require.Len(t, h.batches, 1)
-	require.NoError(t, j.Finish(ctx, agent.TaskEnd{ID: task.ID, Status: conversation.StatusSuccess}))
-	require.Len(t, h.batches, 2)
-	for _, s := range []spi.Statement{h.batches[0][0], h.batches[1][1]} {
-		for _, r := range copied(t, s) {
-			require.True(t, json.Valid([]byte(r["response_payload"].(string))))
-		}
-	}
-}
-
-// What a round has come to is written while the model is asked again, with its decisions; the end writes the rest.
-func TestJournal_WritesWhileTheModelThinks(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	h := &script{}
-	trail := &decision.Trail{NewID: uuid.New}
-	j := New(h, new(Natives)).Journal(trail)
-	task := someTask()
-	require.NoError(t, j.Begin(ctx, task))
-	write := func(types ...conversation.ActionType) {
-		for _, kind := range types {
-			require.NoError(t, j.Append(ctx, conversation.Record{ID: uuid.New(), Type: kind, Status: conversation.StatusSuccess, CreatedAt: task.CreatedAt, CompletedAt: task.CreatedAt}))
-		}
-	}
-	write(conversation.UserPrompt, conversation.ModelRequest, conversation.ModelResponse, conversation.ToolCalled)
-	trail.Add(decision.Record{Tool: "run_sql_query", Status: decision.Allowed})
-	write(conversation.ToolResponse)
-	require.Empty(t, h.batches)
-	write(conversation.ModelRequest)
-	require.Len(t, h.batches, 1)
-	require.Len(t, h.batches[0], 2)
-	require.Len(t, copied(t, h.batches[0][0]), 6)
-	require.Len(t, copied(t, h.batches[0][1]), 1)
-	write(conversation.ModelResponse, conversation.Answer)
-	require.NoError(t, j.Finish(ctx, agent.TaskEnd{ID: task.ID, Status: conversation.StatusSuccess}))
-	require.Len(t, h.batches, 2)
-	require.Len(t, h.batches[1], 2, "the task and what was logged since")
-	require.Len(t, copied(t, h.batches[1][1]), 2)
-}
-
-func TestJournal_PassesTheEnginesErrorOn(t *testing.T) {
-	t.Parallel()
-	gone := errors.New("gone")
-	j := New(&script{err: gone}, new(Natives)).Journal(nil)
-	require.NoError(t, j.Begin(context.Background(), someTask()))
-	require.ErrorIs(t, j.Finish(context.Background(), agent.TaskEnd{ID: uuid.MustParse(someID)}), gone)
-	require.Equal(t, fault.Internal, fault.KindOf(j.Finish(context.Background(), agent.TaskEnd{ID: uuid.New()})))
 }

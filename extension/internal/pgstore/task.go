@@ -85,7 +85,7 @@ func (j *taskJournal) Progress(p agent.Progress) { j.progress = p }
 // Append implements agent.Journal. The last step is written by Finish.
 func (j *taskJournal) Append(ctx context.Context, records ...conversation.Record) error {
 	for i := range records {
-		j.add(&records[i])
+		j.steps.add(&records[i])
 	}
 	if j.progress.Final {
 		return nil
@@ -133,7 +133,7 @@ const pastTaskSQL = `
 SELECT t.status, t.error, t.conversation_id, (extract(epoch FROM coalesce(t.started_at, t.created_at)) * 1000000)::bigint,
        coalesce((extract(epoch FROM t.timeout_at) * 1000000)::bigint, 0), l.response_payload ->> 'contents'
 FROM aidb_internal.agent_task_queue t
-LEFT JOIN aidb_internal.action_log l ON l.id = t.response_message_id AND l.action_type = 'answer'
+LEFT JOIN aidb_internal.action_log l ON l.task_id = t.id AND l.id = t.response_message_id
 WHERE t.id = $1::uuid`
 
 const pastRecordsSQL = `

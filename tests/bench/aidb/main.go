@@ -96,18 +96,16 @@ func (p *program) register(ctx context.Context) error {
 
 // historySQL writes the turns of a conversation as the agent would have logged them.
 const historySQL = `
-WITH conversation AS (SELECT gen_random_uuid() AS id, a.id AS agent, gen_random_uuid() AS task FROM aidb.agents a WHERE a.name = $1),
-turns AS (SELECT i, q, r FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS t (q, r, i)),
+WITH conversation AS (SELECT gen_random_uuid() AS id, a.id AS agent FROM aidb.agents a WHERE a.name = $1),
 logged AS (
-    INSERT INTO aidb_internal.action_log (id, conversation_id, agent_id, task_id, sequence_id, action_type, request_payload, response_payload,
-        status, role, initiated_by, caller, principal, created_at, completed_at)
-    SELECT gen_random_uuid(), c.id, c.agent, c.task, gen_random_uuid(), k.kind::aidb.action_type,
-           CASE k.kind WHEN 'user_prompt' THEN jsonb_build_object('contents', t.q, 'user', $4::text) END,
-           CASE k.kind WHEN 'model_response' THEN jsonb_build_object('contents', t.r, 'tool_calls', '[]'::jsonb, 'finish_reason', 'stop', 'model', 'mock', 'usage', '{}'::jsonb)
-                       WHEN 'answer' THEN jsonb_build_object('contents', t.r) END,
-           'SUCCESS', $4, $4, $4, $4, moment, moment
-    FROM conversation c, turns t, (VALUES ('user_prompt', 1), ('model_response', 2), ('answer', 3)) k (kind, step),
-         LATERAL (SELECT now() + (t.i * 3 + k.step) * interval '1 microsecond') m (moment))
+    INSERT INTO aidb_internal.logged_steps (conversation_id, agent_id, task_id, created_at, caller, prompt_id, answer_id, steps)
+    SELECT c.id, c.agent, gen_random_uuid(), now() + t.i * 3 * interval '1 microsecond', $4, m.prompt, m.answer, jsonb_build_array(
+               jsonb_build_object('id', m.prompt, 'type', 'user_prompt', 'at', 0, 'took', 0, 'request', jsonb_build_object('contents', t.q, 'user', $4::text)),
+               jsonb_build_object('id', gen_random_uuid(), 'round', m.round, 'type', 'model_response', 'at', 1, 'took', 0, 'response', jsonb_build_object(
+                   'contents', t.r, 'tool_calls', '[]'::jsonb, 'finish_reason', 'stop', 'model', 'mock', 'usage', '{}'::jsonb)),
+               jsonb_build_object('id', m.answer, 'round', m.round, 'type', 'answer', 'at', 2, 'took', 0, 'response', jsonb_build_object('contents', t.r)))
+    FROM conversation c, unnest($2::text[], $3::text[]) WITH ORDINALITY AS t (q, r, i),
+         LATERAL (SELECT gen_random_uuid() AS prompt, gen_random_uuid() AS answer, gen_random_uuid() AS round, t.i) m)
 SELECT id::text FROM conversation`
 
 // prepare makes a conversation with its history. Without one the first call of it makes the conversation.

@@ -33,9 +33,9 @@ INSERT INTO aidb_internal.decision_log (decision_id, chain_id, chain_n, at, conv
 SELECT gen_random_uuid(), md5('run' || g / 5)::uuid, g %% 5 + 1, %[1]s + (g - %[4]d) * %[2]s, md5('conversation' || g / 20)::uuid, 'agent', 'run_sql_query', 'sql_exec',
     'user', 'user', 'user', 'user', 'allowed', 'SELECT ' || g || ' FROM orders', md5(g::text) || md5((-g)::text), 1, 900, sha256((g - 1)::text::bytea), sha256(g::text::bytea)
 FROM generate_series(%[4]d, %[4]d + %[3]d) g;
-INSERT INTO aidb_internal.action_log (id, conversation_id, agent_id, task_id, action_type, response_payload, status, initiated_by, created_at, completed_at, caller, principal)
-SELECT gen_random_uuid(), md5('conversation' || g / 20)::uuid, md5('agent')::uuid, md5('task' || g / 10)::uuid, 'tool_response',
-    jsonb_build_object('contents', repeat('x', 200)), 'SUCCESS', 'user', %[1]s + (g - %[4]d) * %[2]s, %[1]s + (g - %[4]d) * %[2]s, 'user', 'user'
+INSERT INTO aidb_internal.logged_steps (conversation_id, agent_id, task_id, created_at, caller, steps)
+SELECT md5('conversation' || g / 20)::uuid, md5('agent')::uuid, md5('task' || g / 10)::uuid, %[1]s + (g - %[4]d) * %[2]s, 'user', jsonb_build_array(
+    jsonb_build_object('id', gen_random_uuid(), 'type', 'tool_response', 'at', 0, 'took', 0, 'response', jsonb_build_object('contents', repeat('x', 200))))
 FROM generate_series(%[4]d, %[4]d + %[3]d) g;
 INSERT INTO aidb_otel.traces (recorded_at, payload_json, trace_id, span_id, gen_ai_conversation_id)
 SELECT %[1]s + (g - %[4]d) * %[2]s, jsonb_build_object('name', repeat('x', 200)), md5('run' || g / 5), left(md5(g::text), 16), md5('conversation' || g / 20)
@@ -72,7 +72,7 @@ func run(ctx context.Context, rows int) error {
 		err = conn.QueryRow(ctx, "SELECT count(*) FROM aidb.maintain_retention() m WHERE m.outcome = 'dropped' AND m.kind = $1", kind).Scan(&dropped)
 		took := time.Since(start)
 		if err == nil {
-			err = conn.QueryRow(ctx, "SELECT (SELECT count(*) FROM aidb_internal.action_log WHERE $1 = 'action_log') + (SELECT count(*) FROM aidb_internal.decision_log WHERE $1 = 'decision_log')"+
+			err = conn.QueryRow(ctx, "SELECT (SELECT count(*) FROM aidb_internal.logged_steps WHERE $1 = 'action_log') + (SELECT count(*) FROM aidb_internal.decision_log WHERE $1 = 'decision_log')"+
 				" + (SELECT count(*) FROM aidb_otel.traces WHERE $1 = 'otel')", kind).Scan(&left)
 		}
 		_ = conn.Close(ctx)

@@ -17,6 +17,11 @@ UPDATE aidb.agents SET purpose = NULL
 DELETE FROM aidb.decisions
 INSERT INTO aidb.models (name) VALUES ('x')
 TRUNCATE aidb_internal.action_log
+INSERT INTO aidb_internal.logged_steps SELECT * FROM aidb_internal.logged_steps
+UPDATE aidb_internal.logged_steps SET steps = '[]'
+DELETE FROM aidb_internal.logged_steps
+TRUNCATE aidb_internal.logged_steps_default
+SELECT * FROM aidb_internal.logged_steps
 TRUNCATE aidb_internal.decision_log
 LOCK aidb_internal.agents
 SELECT * FROM aidb_internal.model_credentials
@@ -24,8 +29,9 @@ SELECT * FROM aidb_internal.models
 SELECT * FROM aidb_internal.decision_log
 SELECT * FROM aidb_internal.agents FOR UPDATE
 CREATE TRIGGER t BEFORE INSERT ON aidb_internal.action_log FOR EACH ROW EXECUTE FUNCTION guest.payload_trigger()
-CREATE POLICY p ON aidb_internal.action_log USING (true)
-ALTER TABLE aidb_internal.action_log DISABLE ROW LEVEL SECURITY
+CREATE POLICY p ON aidb_internal.logged_steps USING (true)
+ALTER TABLE aidb_internal.logged_steps DISABLE ROW LEVEL SECURITY
+DROP TRIGGER log_step ON aidb_internal.action_log
 DROP EXTENSION aidb CASCADE
 ALTER EXTENSION aidb DROP TABLE aidb_internal.action_log
 ALTER EXTENSION aidb UPDATE

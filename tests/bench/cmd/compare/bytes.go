@@ -30,7 +30,7 @@ func stored(ctx context.Context, c *cluster.Cluster) error {
 	}
 	defer func() { _ = super.Close(ctx) }()
 	for _, t := range []struct{ name, table, at string }{
-		{"log", "aidb_internal.action_log", "created_at"}, {"task", "aidb_internal.agent_task_queue", "created_at"},
+		{"log", "aidb_internal.logged_steps", "created_at"}, {"task", "aidb_internal.agent_task_queue", "created_at"},
 		{"decisions", "aidb_internal.decision_log", "at"},
 	} {
 		var early, late int
