@@ -133,7 +133,8 @@ BEGIN
         conversation := coalesce(aidb_internal.to_uuid(conversation_id), gen_random_uuid());
         SELECT q.caller, q.initiated_by, q.principal, q.created_at, coalesce(a.name, d.name) AS agent INTO owner
         FROM (
-            SELECT l.caller, coalesce(l.initiated_by, l.caller), coalesce(l.principal, l.caller), l.agent_id, l.created_at
+            SELECT l.caller, coalesce(l.initiated_by, l.caller) AS initiated_by, coalesce(l.principal, l.caller) AS principal,
+                   l.agent_id, l.created_at
             FROM aidb_internal.logged_steps l WHERE l.conversation_id = conversation
             UNION ALL
             SELECT t.caller, t.initiated_by, t.principal, t.agent_id, t.created_at

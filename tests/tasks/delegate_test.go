@@ -23,6 +23,6 @@ func TestDelegation_CountsWhenItBegins(t *testing.T) {
 		SELECT concat_ws(' ', e.tool_name, e.to_state, pg_xact_commit_timestamp(e.xmin) = pg_xact_commit_timestamp(l.xmin))
 		FROM aidb_internal.session_events e
 		JOIN aidb_internal.agent_task_queue t ON t.parent_task_id = $1::uuid
-		JOIN aidb_internal.action_log l ON l.task_id = t.id AND l.action_type = 'user_prompt'
+		JOIN aidb_internal.logged_steps l ON l.task_id = t.id AND l.prompt_id IS NOT NULL
 		WHERE e.session_id = $2::uuid`, k.ID, k.Conversation))
 }
