@@ -43,6 +43,6 @@ SELECT count(*) AS n FROM aidb_internal.agent_task_queue
 -- after:
 SELECT count(*) FROM aidb.verify_decisions()
 -- check:
-SELECT bool_and(state <> '' OR n > 25) FROM judge.seen WHERE phase = 'attack'
+SELECT bool_and(state <> '' OR n > 31) FROM judge.seen WHERE phase = 'attack'
 -- check:
-SELECT judge.output('attack', 26) = '[{"n": 0}]' AND judge.output('attack', 27) = '[{"n": 0}]' AND judge.output('after') = '0'
+SELECT judge.output('attack', 32) = '[{"n": 0}]' AND judge.output('attack', 33) = '[{"n": 0}]' AND judge.output('after') = '0'
