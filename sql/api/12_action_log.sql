@@ -33,7 +33,7 @@ COMMENT ON VIEW aidb_internal.action_log IS
 COMMENT ON COLUMN aidb_internal.action_log.id IS
     'Also the message id of a prompt or an answer (aidb.get_message).';
 COMMENT ON COLUMN aidb_internal.action_log.sequence_id IS
-    'Shared by the steps of one round.';
+    'Shared by the steps of one round: the id of the first of them.';
 COMMENT ON COLUMN aidb_internal.action_log.request_payload IS
     'user_prompt: contents, user, and note, what the model was told with it of actions that have ended. model_request: model, round, messages (their number), tools (their names). tool_call: tool_name, arguments, tool_call_id. tool_response: tool_name, tool_call_id, and used_tokens and used_cost of what the call delegated. compaction: reason (size or overflow), messages (how many were replaced), from and until (the first and the last of them, as ids of this table), before (the first that stays), kept (those before it that stay). approval: event, action_id, by.';
 COMMENT ON COLUMN aidb_internal.action_log.response_payload IS

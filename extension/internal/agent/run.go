@@ -349,7 +349,7 @@ func (r *run) log(l Log) {
 		r.answer = &id
 	}
 	if r.sequence == uuid.Nil || l.Round != r.round {
-		r.sequence, r.round = r.service.IDs.New(), l.Round
+		r.sequence, r.round = rec.ID, l.Round // a round goes by its first step: one id less to make and to keep
 	}
 	rec.Sequence = r.sequence
 	r.state.Logged(l, rec.ID)
