@@ -188,6 +188,7 @@ typedef struct AidbToolCall
 	int			nparams;
 	char	  **param_types;
 	char	  **param_values;
+	char	  **param_names;	/* NULL: not an argument by that name */
 	char	   *conversation_id;	/* what aidb.conversation_id() and aidb.agent_name() */
 	char	   *agent_name;			/* tell row-level security inside the call */
 	struct _SPI_plan *plan;			/* of trusted text */

@@ -61,6 +61,7 @@ aidb_run_guarded(AidbToolCall *call, Oid owner)
 	if (call->own_statement && reason != NULL && strcmp(reason, "policy_denied") == 0)
 	{
 		call->check_only = true;
+		memset(call->param_values, 0, sizeof(char *) * call->nparams);	/* not what is wrong with the arguments */
 		aidb_run_tool(call);
 		(void) aidb_refused_in(reason, e->funcname);
 	}

@@ -119,10 +119,12 @@ read_tool_request(AidbReader *r, AidbToolCall *call)
 		elog(ERROR, "tool call with %d parameters", call->nparams);
 	call->param_types = palloc0(sizeof(char *) * (call->nparams + 1));
 	call->param_values = palloc0(sizeof(char *) * (call->nparams + 1));
+	call->param_names = palloc0(sizeof(char *) * (call->nparams + 1));
 	for (int i = 0; i < call->nparams; i++)
 	{
 		call->param_types[i] = aidb_read_text(r);
 		call->param_values[i] = aidb_read_text(r);
+		call->param_names[i] = aidb_read_text(r);
 	}
 	call->probe = aidb_read_bool(r);
 	call->tool_name = aidb_read_text(r);

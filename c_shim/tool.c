@@ -12,6 +12,7 @@
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
+#include "mb/pg_wchar.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_type.h"
 #include "tcop/tcopprot.h"
@@ -31,25 +32,101 @@ parameter_types(AidbToolCall *call, int32 **typmods)
 	return types;
 }
 
-static ParamListInfo
-bind_parameters(AidbToolCall *call, Oid *types, int32 *typmods)
-{
-	ParamListInfo params = makeParamList(call->nparams);
+/* How many problems of arguments, and how many bytes of each, a message has. */
+#define MAX_PROBLEMS		20
+#define MAX_PROBLEM_BYTES	300
 
-	for (int i = 0; i < call->nparams; i++)
+/* The values of parameters that are being read, up to the first that cannot be. */
+typedef struct Binding
+{
+	AidbToolCall *call;
+	Oid		   *types;
+	int32	   *typmods;
+	ParamListInfo params;
+	MemoryContext memory;
+	int			at;
+} Binding;
+
+static void
+read_values(void *arg)
+{
+	Binding    *b = arg;
+
+	for (; b->at < b->call->nparams; b->at++)
 	{
-		ParamExternData *p = &params->params[i];
+		ParamExternData *p = &b->params->params[b->at];
+		char	   *value = b->call->param_values[b->at];
+		MemoryContext old;
 		Oid			input,
 					ioparam;
 
-		getTypeInputInfo(types[i], &input, &ioparam);
-		p->ptype = types[i];
+		if (value == NULL && b->call->check_only)
+			continue;			/* it is not known */
+		getTypeInputInfo(b->types[b->at], &input, &ioparam);
+		p->ptype = b->types[b->at];
 		p->pflags = PARAM_FLAG_CONST;
-		p->isnull = call->param_values[i] == NULL;
+		p->isnull = value == NULL;
+		old = MemoryContextSwitchTo(b->memory);
 		/* called for NULL too: a domain may forbid it */
-		p->value = OidInputFunctionCall(input, call->param_values[i], ioparam, typmods[i]);
+		p->value = OidInputFunctionCall(input, value, ioparam, b->typmods[b->at]);
+		MemoryContextSwitchTo(old);
 	}
-	return params;
+}
+
+/* A value that is none of its type, or one that a domain forbids; anything else ends the call as it is. */
+static bool
+is_problem_of_value(const ErrorData *e)
+{
+	int			category = ERRCODE_TO_CATEGORY(e->sqlerrcode);
+
+	return category == ERRCODE_DATA_EXCEPTION || category == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION;
+}
+
+/*
+ * The values of the parameters.  Who made the call is told everything that is
+ * wrong with them at once, so that one more attempt is enough.
+ */
+static ParamListInfo
+bind_parameters(AidbToolCall *call, Oid *types, int32 *typmods)
+{
+	Binding		b = {call, types, typmods, makeParamList(call->nparams), CurrentMemoryContext, 0};
+	StringInfoData text;
+	ErrorData  *first = NULL;
+	int			problems = 0;
+
+	if (call->nparams == 0)
+		return b.params;
+	initStringInfo(&text);
+	for (; b.at < call->nparams; b.at++)
+	{
+		ErrorData  *e = aidb_try(read_values, &b, false);
+		const char *name;
+		int			length;
+
+		if (e == NULL)
+			break;
+		name = call->param_names[b.at];
+		if (name == NULL || !is_problem_of_value(e))
+			ReThrowError(e);
+		if (++problems > MAX_PROBLEMS)
+		{
+			appendStringInfoString(&text, "; and more");
+			break;
+		}
+		first = first ? first : e;
+		length = strlen(e->message);
+		if (length > MAX_PROBLEM_BYTES)
+			length = pg_mbcliplen(e->message, length, MAX_PROBLEM_BYTES);
+		appendStringInfo(&text, "%sargument '%s': %.*s%s", problems > 1 ? "; " : "", name, length, e->message,
+						 e->message[length] ? "…" : "");
+	}
+	if (first)
+		ereport(ERROR,
+				(errcode(first->sqlerrcode),
+				 errmsg_internal("%s", text.data),
+				 problems == 1 && first->detail ? errdetail_internal("%s", first->detail) : 0,
+				 problems == 1 && first->hint ? errhint("%s", first->hint) : 0));
+	return b.params;
 }
 
 /* Trusted text is analysed with the caller's rights: the role may not even see the schema. */
@@ -157,9 +234,9 @@ execute(AidbToolCall *call, DestReceiver *dest)
 
 	if (plan == NULL && (call->nparams > 0 || call->check_only))
 		plan = permitted_plan(call, types);
+	options.params = bind_parameters(call, types, typmods);
 	if (call->check_only)
 		return;
-	options.params = bind_parameters(call, types, typmods);
 	options.dest = dest;
 	if (plan)
 		rc = SPI_execute_plan_extended(plan, &options);

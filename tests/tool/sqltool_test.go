@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"aidb/tests/fakemodel"
@@ -91,6 +92,52 @@ func TestSQLTool_RefusesWrongArguments(t *testing.T) {
 }
 
 // A length or precision is part of the type.
+// What only PostgreSQL can say of a value stands in the same message as what the declaration says, for every argument.
+func TestSQLTool_SaysAllThatIsWrongAtOnce(t *testing.T) {
+	require.NoError(t, fixture())
+	ann := server.Conn(t, "ann")
+	var params, columns []string
+	for _, p := range [][2]string{{"day", "date"}, {"who", "uuid"}, {"mood", "w.mood"}, {"n", "smallint"}, {"p", "w.positive"}, {"b", "bytea"}} {
+		params = append(params, fmt.Sprintf("aidb.tool_param('%s', '%s', 'x')", p[0], p[1]))
+		columns = append(columns, fmt.Sprintf("${%s} AS %s", p[0], p[0]))
+	}
+	create(t, ann, "picky", "SELECT "+strings.Join(columns, ", "), strings.Join(params, ", "))
+	const (
+		day  = `argument 'day': date/time field value out of range: "2026-13-01"`
+		who  = `argument 'who': invalid input syntax for type uuid: "x"`
+		n    = `argument 'n': value "70000" is out of range for type smallint`
+		p    = `argument 'p': value for domain w.positive violates check constraint "positive_check"`
+		all  = day + "; " + who + "; " + n + "; " + p
+		list = " (arguments: day, who, mood, n, p, b)"
+	)
+	for arguments, want := range map[string]string{
+		`{"day": "2026-13-01", "who": "x", "mood": "ok", "n": 70000, "p": -1, "b": "aGk="}`: all,
+		`{"day": "2026-13-01", "who": "x", "mood": 3, "n": 70000, "p": -1, "b": "!"}`:       "argument 'mood' must be a string, got number; argument 'b' must be base64; " + all + list,
+		`{"day": "2026-13-01", "who": "x", "n": 70000, "p": -1, "b": "!", "z": 1}`:          "unknown argument 'z'; missing argument 'mood'; argument 'b' must be base64; " + all + list,
+		`{"day": "2026-13-01", "who": null, "mood": "ok", "n": 7, "p": 1, "b": "aGk="}`:     day,
+	} {
+		_, err := ann.Exec(t.Context(), "SELECT aidb.run_tool('picky', $1::jsonb)", arguments)
+		var pgErr *pgconn.PgError
+		require.ErrorAs(t, err, &pgErr, arguments)
+		require.Equal(t, want, pgErr.Message, arguments)
+		require.Equal(t, "22", pgErr.Code[:2], arguments)
+	}
+	// Above what a message holds the rest is not listed, and said not to be.
+	params, columns = nil, nil
+	arguments := map[string]string{}
+	for i := range 22 {
+		params = append(params, fmt.Sprintf("aidb.tool_param('d%d', 'date', 'x')", i))
+		columns = append(columns, fmt.Sprintf("${d%d} AS d%d", i, i))
+		arguments[fmt.Sprintf("d%d", i)] = strings.Repeat("x", 700)
+	}
+	create(t, ann, "many_days", "SELECT "+strings.Join(columns, ", "), strings.Join(params, ", "))
+	text, err := json.Marshal(arguments)
+	require.NoError(t, err)
+	_, err = ann.Exec(t.Context(), "SELECT aidb.run_tool('many_days', $1::jsonb)", string(text))
+	require.ErrorContains(t, err, "…; and more")
+	require.Equal(t, 20, strings.Count(err.Error(), "invalid input syntax"))
+}
+
 func TestSQLTool_KeepsToTheDeclaredLength(t *testing.T) {
 	ann := server.Conn(t, "ann")
 	create(t, ann, "short", "SELECT ${x} AS a", `aidb.tool_param('x', 'varchar(3)', 'x')`)

@@ -2,6 +2,7 @@ package pgtool
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"aidb/extension/internal/approval"
@@ -84,7 +85,10 @@ func statementOnly(t tool.Tool) bool {
 
 // May asks whether the role may use the tool, and its policies permit it, without running it and without a look at
 // arguments. It leaves no trace when they do.
-func (r *Runner) May(ctx context.Context, t tool.Tool, s Scope) error {
+func (r *Runner) May(ctx context.Context, t tool.Tool, s Scope) error { return r.may(ctx, t, nil, s) }
+
+// may is May which reads the values of those arguments of a SQL tool that are given.
+func (r *Runner) may(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope) error {
 	q := r.request(ctx, t, s)
 	q.CheckOnly, q.Probe = true, true
 	switch {
@@ -96,8 +100,14 @@ func (r *Runner) May(ctx context.Context, t tool.Tool, s Scope) error {
 		q.ReadOnly = s.Role == "" && len(s.Guards) == 0 // nothing runs as the caller
 	case t.Type == tool.SQL:
 		q.Statement, q.ReadOnly, q.OwnStatement = t.Statement, t.ReadOnly, true
-		for _, sqlType := range t.Types {
-			q.Params = append(q.Params, spi.Param{Type: sqlType})
+		for i := range t.Types {
+			p := spi.Param{Type: t.Types[i]}
+			if _, given := args[t.Params[i].Name]; given {
+				if bound, err := param(t, i, args); err == nil {
+					p = bound
+				}
+			}
+			q.Params = append(q.Params, p)
 		}
 	case t.Name == sleepTool || t.Name == describeTool || t.Name == actTool:
 		return nil

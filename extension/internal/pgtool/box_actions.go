@@ -107,7 +107,7 @@ func (b *box) prepare(ctx context.Context, plan []planned) error {
 	s := &plan[0]
 	args, err := tool.CheckArguments(s.tool, string(s.Args))
 	if err != nil {
-		return b.runner.permitted(ctx, s.tool, b.scope.of(s.tool, string(s.Args)), err)
+		return b.runner.permitted(ctx, s.tool, args, b.scope.of(s.tool, string(s.Args)), err)
 	}
 	s.args = args
 	return nil

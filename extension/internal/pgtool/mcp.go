@@ -112,7 +112,7 @@ func (r *Runner) passAndSend(ctx context.Context, t tool.Tool, arguments string,
 	args, problem := checked(t, arguments)
 	if problem != nil {
 		if asked {
-			problem = r.permitted(ctx, t, s, problem)
+			problem = r.permitted(ctx, t, nil, s, problem)
 		}
 		return RemoteResult{}, problem
 	}

@@ -54,12 +54,25 @@ func (r *Runner) ask(ctx context.Context, t tool.Tool, s Scope, probe bool) (spi
 }
 
 // permitted asks whether the call would be let through and leaves no trace when it would. It returns the refusal, else
-// problem: whoever may not run a tool is told that, and not what is wrong with the arguments.
-func (r *Runner) permitted(ctx context.Context, t tool.Tool, s Scope, problem error) error {
-	if err := r.May(ctx, t, s); err != nil {
-		return err
+// problem: whoever may not run a tool is told that, and not what is wrong with the arguments. Who may is told what the database says
+// of the values of the other arguments, args, at the same time.
+func (r *Runner) permitted(ctx context.Context, t tool.Tool, args map[string]json.RawMessage, s Scope, problem error) error {
+	if t.Type == tool.SQL {
+		for i := range t.Params {
+			if _, err := param(t, i, args); err != nil {
+				problem = tool.AlsoWrong(t, problem, err)
+				delete(args, t.Params[i].Name)
+			}
+		}
 	}
-	return problem
+	err := r.may(ctx, t, args, s)
+	if err == nil {
+		return problem
+	}
+	if class := fault.SQLState(err)[:2]; class == "22" || class == "23" {
+		return tool.AlsoWrong(t, problem, err)
+	}
+	return err
 }
 
 // Passage is a call that the policies let through and whose effect is outside the database.

@@ -88,7 +88,7 @@ func (r *Runner) Execute(ctx context.Context, t tool.Tool, arguments string, s S
 	s = s.of(t, arguments)
 	args, err := tool.CheckArguments(t, arguments)
 	if err != nil {
-		return "", r.permitted(ctx, t, s, err)
+		return "", r.permitted(ctx, t, args, s, err)
 	}
 	switch t.Name {
 	case sleepTool:
@@ -136,7 +136,7 @@ func (r *Runner) call(ctx context.Context, t tool.Tool, args map[string]json.Raw
 // statement is SQL that the model wrote.
 func (r *Runner) statement(ctx context.Context, t tool.Tool, sql string, readOnly bool, s Scope) (spi.ToolRequest, error) {
 	if strings.TrimSpace(sql) == "" {
-		return spi.ToolRequest{}, r.permitted(ctx, t, s, fault.New(fault.InvalidArgument, "the statement is empty"))
+		return spi.ToolRequest{}, r.permitted(ctx, t, nil, s, fault.New(fault.InvalidArgument, "the statement is empty"))
 	}
 	q := r.request(ctx, t, s)
 	q.Statement = sql

@@ -25,12 +25,17 @@ func (r *Runner) sqlTool(ctx context.Context, t tool.Tool, args map[string]json.
 	if t.MaxRows > 0 {
 		q.MaxRows = min(q.MaxRows, t.MaxRows)
 	}
+	var wrong error
 	for i := range t.Params {
 		p, err := param(t, i, args)
 		if err != nil {
-			return q, r.permitted(ctx, t, s, err)
+			wrong = tool.AlsoWrong(t, wrong, err)
+			delete(args, t.Params[i].Name)
 		}
 		q.Params = append(q.Params, p)
+	}
+	if wrong != nil {
+		return q, r.permitted(ctx, t, args, s, wrong)
 	}
 	return q, nil
 }
@@ -67,7 +72,7 @@ func param(t tool.Tool, i int, args map[string]json.RawMessage) (spi.Param, erro
 		v = t.Params[i].Default
 	}
 	value, err := bind(t.Params[i], t.Types[i], v)
-	return spi.Param{Type: t.Types[i], Value: value}, err
+	return spi.Param{Type: t.Types[i], Value: value, Name: t.Params[i].Name}, err
 }
 
 // bind is an argument as the text that PostgreSQL reads for its type; nil is NULL.

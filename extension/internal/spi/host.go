@@ -133,6 +133,7 @@ func (r *run) Tool(_ context.Context, t ToolRequest) (ToolResult, error) {
 	for _, p := range t.Params {
 		w.Text(p.Type)
 		w.Optional(p.Value)
+		w.OrNull(p.Name)
 	}
 	w.Bool(t.Probe)
 	w.OrNull(t.Tool)

@@ -47,6 +47,7 @@ type Writer interface {
 type Param struct {
 	Type  string
 	Value *string
+	Name  string // of the argument that the value is, for the message when it is none of the type
 }
 
 // ToolRequest is one tool call, see docs/reference/security.md for what the sandbox does with it.

@@ -25,7 +25,8 @@ const (
 )
 
 // CheckArguments reads the argument text of a call and checks it against the tool's declaration. It returns the
-// arguments given, by name, a JSON null among them; an empty text is an empty object.
+// arguments given, by name, a JSON null among them; an empty text is an empty object. With an error of kind InvalidArgument it
+// returns those that nothing is wrong with, as far as the declaration says.
 //
 // The error (kind InvalidArgument, InvalidText when the text cannot be read) is written for the model that made the
 // call. It begins with "unknown argument 'x'" or "missing argument 'x'" for the first such name and lists every
@@ -67,6 +68,7 @@ func CheckArguments(t Tool, raw string) (map[string]json.RawMessage, error) {
 		}
 		if problem != "" {
 			problems = append(problems, "argument "+fault.Name(name)+" "+problem)
+			delete(args, name)
 			continue
 		}
 		args[name] = v
@@ -77,7 +79,17 @@ func CheckArguments(t Tool, raw string) (map[string]json.RawMessage, error) {
 	if len(problems) > maxProblems {
 		problems = append(problems[:maxProblems], "and more")
 	}
-	return nil, fault.New(fault.InvalidArgument, "%s", strings.Join(problems, "; ")+accepted(params))
+	return args, fault.New(fault.InvalidArgument, "%s", strings.Join(problems, "; ")+accepted(params))
+}
+
+// AlsoWrong is the error of a call with one more problem in its arguments; err may be nil.
+func AlsoWrong(t Tool, err, more error) error {
+	if err == nil {
+		return more
+	}
+	params, _ := t.declared()
+	end := accepted(params)
+	return fault.New(fault.InvalidArgument, "%s", strings.TrimSuffix(err.Error(), end)+"; "+more.Error()+end)
 }
 
 // accepted names the declared arguments: most wrong names are near misses.
