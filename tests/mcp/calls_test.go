@@ -116,15 +116,19 @@ func TestCancel_EndsTheCallAndTellsTheServer(t *testing.T) {
 			register(t, ann, c.name, fake.URL(c.path), "transport => '"+c.transport+"'")
 			before, called := fake.Cancelled(), fake.NextCall()
 			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			sent := make(chan struct{})
 			go func() {
+				defer close(sent)
 				select {
 				case <-called:
+					_ = ann.PgConn().CancelRequest(ctx)
 				case <-ctx.Done():
 				}
-				_ = ann.PgConn().CancelRequest(ctx)
 			}()
 			require.Contains(t, fails(t, ann, "57014", runTool, "wait", `{}`), "canceling statement")
-			cancel()
+			// the server signals the backend and its process group: the second signal may come later than the error
+			<-sent
 			require.Eventually(t, func() bool { return fake.Cancelled() > before }, waitFor, tick)
 			require.Equal(t, "echo: again", text(t, ann, "echo", `{"text": "again"}`))
 		})
