@@ -167,12 +167,15 @@ func TestCancel_EndsTheCallAndLeavesTheSession(t *testing.T) {
 	do(t, conn, "SET work_mem = '5MB'", "BEGIN", "DECLARE mine CURSOR FOR SELECT id FROM store.goods ORDER BY id", "FETCH 2 FROM mine", "SAVEPOINT s")
 	for _, sql := range []string{"SELECT pg_sleep(60)", "SELECT count(*) FROM generate_series(1, 1000000000)"} {
 		before := takeFingerprint(t, conn)
+		sent := make(chan struct{})
 		go func() {
+			defer close(sent)
 			time.Sleep(300 * time.Millisecond) // long enough for the statement to run; too early would only cancel it sooner
 			_ = conn.PgConn().CancelRequest(context.WithoutCancel(t.Context()))
 		}()
 		s := tell(t.Context(), conn, "guest_writes", sql)
 		require.Equal(t, "57014", s.state, s)
+		<-sent // the server signals the backend and then its process group
 		do(t, conn, "ROLLBACK TO s")
 		require.Empty(t, before.changes(takeFingerprint(t, conn), true))
 	}
