@@ -60,7 +60,7 @@ SELECT
     o.parent_conversation_id,
     o.forked_from_message_id,
     t.status,
-    coalesce(c.message_count, 0) + coalesce(f.message_count, 0) AS message_count,
+    coalesce(c.message_count, 0) + coalesce(o.shared, 0) AS message_count,
     coalesce(c.last_message_id, o.forked_from_message_id) AS last_message_id,
     coalesce(o.created_at, c.created_at) AS created_at,
     greatest(c.updated_at, t.completed_at, o.created_at) AS updated_at,
@@ -78,26 +78,27 @@ FROM (
     GROUP BY l.conversation_id
 ) c
 FULL JOIN (
-    SELECT p.*
+    SELECT p.*,
+           -- What a fork shares with those that it comes from, which are its owner's too.
+           CASE p.kind WHEN 'fork' THEN (
+               WITH RECURSIVE line AS (
+                   SELECT p.parent_conversation_id AS conversation_id, p.until_at, p.until_id
+                   UNION ALL
+                   SELECT f.parent_conversation_id, f.until_at, f.until_id
+                   FROM line l
+                   JOIN aidb_internal.conversation_origins f ON f.conversation_id = l.conversation_id AND f.kind = 'fork'
+               )
+               SELECT count(*)
+               FROM line l
+               -- OFFSET 0: each conversation is looked up by its index, instead of all logs being read for a join
+               CROSS JOIN LATERAL (SELECT s.* FROM aidb_internal.action_log s WHERE s.conversation_id = l.conversation_id OFFSET 0) a
+               WHERE a.action_type IN ('user_prompt', 'answer') AND (a.created_at, a.id) <= (l.until_at, l.until_id)
+           ) END AS shared
     FROM aidb_internal.conversation_origins p
     WHERE (p.caller = CURRENT_USER AND p.principal = (SELECT coalesce(nullif(current_setting('aidb.principal', true), ''), CURRENT_USER))
        AND p.created_at >= (SELECT aidb.history_since()))
        OR (SELECT pg_has_role(CURRENT_USER, 'aidb_auditor', 'MEMBER'))
 ) o ON o.conversation_id = c.conversation_id
--- What a fork shares with those that it comes from, which are its owner's too.
-LEFT JOIN LATERAL (
-    WITH RECURSIVE line AS (
-        SELECT o.parent_conversation_id AS conversation_id, o.until_at, o.until_id
-        UNION ALL
-        SELECT p.parent_conversation_id, p.until_at, p.until_id
-        FROM line l
-        JOIN aidb_internal.conversation_origins p ON p.conversation_id = l.conversation_id AND p.kind = 'fork'
-    )
-    SELECT count(*) AS message_count
-    FROM line l
-    JOIN aidb_internal.action_log a ON a.conversation_id = l.conversation_id AND (a.created_at, a.id) <= (l.until_at, l.until_id)
-    WHERE a.action_type IN ('user_prompt', 'answer')
-) f ON o.kind = 'fork'
 LEFT JOIN LATERAL (
     SELECT q.status, q.completed_at
     FROM aidb_internal.agent_task_queue q

@@ -26,8 +26,9 @@ LANGUAGE sql STABLE
 AS $$
     SELECT a.*
     FROM aidb_internal.lineage($1) l
-    JOIN aidb_internal.action_log a ON a.conversation_id = l.conversation_id
-        AND (l.until_id IS NULL OR (a.created_at, a.id) <= (l.until_at, l.until_id))
+    -- OFFSET 0: each conversation is looked up by its index, instead of all logs being read for a join
+    CROSS JOIN LATERAL (SELECT s.* FROM aidb_internal.action_log s WHERE s.conversation_id = l.conversation_id OFFSET 0) a
+    WHERE l.until_id IS NULL OR (a.created_at, a.id) <= (l.until_at, l.until_id)
     ORDER BY l.depth DESC, a.created_at, a.id
 $$;
 COMMENT ON FUNCTION aidb_internal.steps(uuid) IS
