@@ -7,7 +7,7 @@ CREATE TYPE aidb.budget_strategy AS ENUM (
     'attempt_complete'
 );
 COMMENT ON TYPE aidb.budget_strategy IS
-    'What happens when a run exceeds one of its budgets. ignore: one warning, then go on (up to the ceiling of 25 rounds). error: halt with an error. summarize: ask the model for a short report and return that. attempt_complete: tell the model that its time is nearly over, allow 3 more rounds, then halt with an error.';
+    'What happens when a run exceeds one of its budgets. ignore: one warning, then go on (up to the ceiling of 25 rounds). error: halt with an error. summarize: ask the model for a short report and return that, also at the ceiling. attempt_complete: tell the model that its time is nearly over, allow 3 more rounds, then halt with an error.';
 REVOKE ALL ON TYPE aidb.budget_strategy FROM PUBLIC;
 GRANT USAGE ON TYPE aidb.budget_strategy TO aidb_users, aidb_auditor;
 

@@ -51,7 +51,9 @@ func TestLimits_Rounds(t *testing.T) {
 		{"no such strategy is the default", "whatever", 0, 30, 24, "", "iteration budget exceeded: 21 of 21 rounds used, and 3 extra rounds did not bring an answer"},
 		{"summarize, within", "summarize", 3, 2, 3, "done", ""},
 		{"summarize, at the limit", "summarize", 3, 3, 4, "done", ""},
-		{"summarize without a limit stops at the ceiling", "summarize", 0, 30, 25, "", ceiling},
+		{"summarize without a limit, answer at the ceiling", "summarize", 0, 24, 25, "done", ""},
+		{"summarize without a limit reports at the ceiling", "summarize", 0, 25, 26, "done", ""},
+		{"summarize with a limit beyond the ceiling reports there", "summarize", 1000, 25, 26, "done", ""},
 		{"ignore, answer at the ceiling", "ignore", 2, 24, 25, "done", ""},
 		{"ignore, beyond the ceiling", "ignore", 2, 25, 25, "", ceiling},
 	}

@@ -94,8 +94,13 @@ func (s *State) nextRound(at time.Time) {
 		s.timeUp()
 		return
 	case s.round >= maxRounds:
-		s.fail(conversation.StatusError, fault.New(fault.LimitExceeded,
-			"round limit exceeded: no answer after %d rounds", maxRounds))
+		ceiling := fault.New(fault.LimitExceeded, "round limit exceeded: no answer after %d rounds", maxRounds)
+		if s.cfg.Limits.Strategy == StrategySummarize && s.exhausted() == nil {
+			// The strategy promises a report whichever limit stops the run, and one that has no round budget has this one.
+			s.close(ceiling, true)
+			return
+		}
+		s.fail(conversation.StatusError, ceiling)
 		return
 	}
 	if err := s.exhausted(); err != nil {

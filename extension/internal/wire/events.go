@@ -2,6 +2,8 @@ package wire
 
 import "bytes"
 
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
 // Lines hands out the lines of a body, see Answer.Lines.
 type Lines func(each func(line []byte) (enough bool, f *Failure)) *Failure
 
@@ -19,11 +21,20 @@ func LinesOf(b []byte) Lines {
 	}
 }
 
+// AsData are lines that are an event each, without the name of a field before it.
+func AsData(lines Lines) Lines {
+	return func(each func([]byte) (bool, *Failure)) *Failure {
+		return lines(func(line []byte) (bool, *Failure) {
+			return each(append([]byte("data:"), line...))
+		})
+	}
+}
+
 // Events reads server-sent events and hands each one's name and data, which is JSON, out as it arrives. done says that the
 // stream told its end, or that each had enough.
 func Events(lines Lines, each func(name string, data []byte) (enough bool, f *Failure)) (done bool, f *Failure) {
 	var pending []byte
-	name := ""
+	name, first := "", true
 	hand := func(data []byte) (bool, *Failure) {
 		enough, f := each(name, data)
 		name, pending = "", nil
@@ -31,6 +42,9 @@ func Events(lines Lines, each func(name string, data []byte) (enough bool, f *Fa
 		return enough, f
 	}
 	f = lines(func(line []byte) (bool, *Failure) {
+		if first {
+			line, first = bytes.TrimPrefix(line, byteOrderMark), false
+		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimSpace(value)
 		switch {

@@ -12,7 +12,7 @@ import (
 // comment lines with which a stream's server says that it is alive.
 func TrimLead(b []byte) []byte {
 	for {
-		b = bytes.TrimPrefix(bytes.TrimLeft(b, " \t\r\n"), []byte("\xef\xbb\xbf"))
+		b = bytes.TrimPrefix(bytes.TrimLeft(b, " \t\r\n"), byteOrderMark)
 		b = bytes.TrimLeft(b, " \t\r\n")
 		if len(b) == 0 || b[0] != ':' {
 			return b

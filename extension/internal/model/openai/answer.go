@@ -26,6 +26,12 @@ type answer struct {
 	index int
 	// whole says that a choice held a message, not a piece of one, although it may have come in a stream.
 	whole bool
+	// piece says that a choice held a piece of a message.
+	piece bool
+	// more says that another object follows.
+	more bool
+	// hidden is the size of thoughts that are shown but not to be sent back.
+	hidden int
 	// failure is the error object of a reply that is no reply.
 	failure []byte
 	// filtered says that a content filter reports a hit.
@@ -62,6 +68,7 @@ func parseAnswer(b []byte) (answer, error) {
 		return a, s.Fail()
 	}
 	err := s.Object(func(key string) error { return a.member(s, key) })
+	a.more = err == nil && s.Peek() == '{'
 	return a, err
 }
 
@@ -216,6 +223,7 @@ func (a *answer) choice(s *wire.Scanner) error {
 	a.choices++
 	if a.choices == 1 {
 		a.finish, a.content, a.refusal, a.calls, a.keep, a.index, a.whole = c.finish, c.content, c.refusal, c.calls, c.keep, c.index, c.whole
+		a.piece, a.hidden = piece && !c.whole, c.hidden
 	} else {
 		if a.content.Empty() {
 			a.content = c.content
@@ -263,6 +271,10 @@ func (a *answer) message(s *wire.Scanner) error {
 				a.keep.reasoning = t
 				return err
 			}
+		case "reasoning":
+			raw, err := s.Skip()
+			a.hidden = len(raw)
+			return err
 		case "reasoning_details":
 			raw, err := s.Skip()
 			if len(raw) > 2 && raw[0] == '[' {

@@ -42,15 +42,23 @@ func normalize(body []byte, contentType string, n *wire.Names) (normal, *wire.Fa
 		if err != nil {
 			return normal{}, wire.NotJSON(body, contentType)
 		}
+		if a.piece && a.finish == "" && a.failure == nil && a.more {
+			// One piece on each line, as a stream of JSON: what follows the first is not to be lost.
+			return normalizeStream(wire.AsData(wire.LinesOf(doc)), n)
+		}
 		return a.reply(doc, n)
 	case wire.LooksLikeStream(doc):
-		a, f := foldStream(wire.LinesOf(doc), 0)
-		if f != nil {
-			return normal{}, f
-		}
-		return a.reply(nil, n)
+		return normalizeStream(wire.LinesOf(doc), n)
 	}
 	return normal{}, wire.NotJSON(body, contentType)
+}
+
+func normalizeStream(lines wire.Lines, n *wire.Names) (normal, *wire.Failure) {
+	a, f := foldStream(lines, 0)
+	if f != nil {
+		return normal{}, f
+	}
+	return a.reply(nil, n)
 }
 
 // reply makes a normal of an answer that has been read. doc is the whole text, where there is one.
@@ -222,6 +230,9 @@ func suspicious(t wire.Text) bool {
 // stripThinking removes a thought that stands before the answer. A thought that never ends stays: all of the
 // reply would go with it. So does a tag further on, which may be what the answer is about.
 func stripThinking(s string) string {
+	if answer, ok := finalChannel(s); ok {
+		return answer
+	}
 	for _, tag := range []string{"think", "thinking"} {
 		lead := strings.TrimLeft(s, " \t\r\n")
 		if rest, ok := strings.CutPrefix(lead, "<"+tag+">"); ok {
@@ -236,4 +247,18 @@ func stripThinking(s string) string {
 		}
 	}
 	return s
+}
+
+// finalChannel reads the notation of models that write on channels, where a server hands it through: only what is on the
+// channel named final is for the user. A reply that has none stays as it is.
+func finalChannel(s string) (string, bool) {
+	lead := strings.TrimLeft(s, " \t\r\n")
+	if !strings.HasPrefix(lead, "<|channel|>") && !strings.HasPrefix(lead, "<|start|>assistant<|channel|>") {
+		return "", false
+	}
+	_, answer, found := strings.Cut(lead, "<|channel|>final<|message|>")
+	for _, end := range []string{"<|return|>", "<|end|>"} {
+		answer = strings.TrimSuffix(answer, end)
+	}
+	return answer, found && !strings.Contains(answer, "<|channel|>")
 }

@@ -97,6 +97,10 @@ func TestNormalize_Content(t *testing.T) {
 		"thought with escaped tags":     {message(`{"content":"\u003cthink\u003ehm\u003c/think\u003ehi"}`), "hi"},
 		"thought opened by the prompt":  {message(`{"content":"hm hm\n</think>\n\nhi"}`), "hi"},
 		"thought without end":           {message(`{"content":"<think>hm"}`), "<think>hm"},
+		"the final channel":             {message(`{"content":"<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>hi<|return|>"}`), "hi"},
+		"only another channel":          {message(`{"content":"<|channel|>analysis<|message|>hm"}`), "<|channel|>analysis<|message|>hm"},
+		"text about channels":           {message(`{"content":"It ends with <|channel|>final<|message|>x"}`), "It ends with <|channel|>final<|message|>x"},
+		"an object on each line":        {`{"choices":[{"delta":{"content":"h"}}]}` + "\n" + `{"choices":[{"delta":{"content":"i"},"finish_reason":"stop"}]}` + "\n", "hi"},
 		"text about thoughts":           {message(`{"content":"the <think> tag ends with </think>"}`), "the <think> tag ends with </think>"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func foldStream(lines wire.Lines, most int64) (answer, *wire.Failure) {
 
 // size is how much of what is paid for is in a chunk.
 func (a *answer) size() int64 {
-	n := a.content.Size() + a.keep.reasoning.Size()
+	n := a.content.Size() + max(a.keep.reasoning.Size(), a.hidden)
 	for i := range a.calls {
 		n += a.calls[i].args.Size() + a.calls[i].name.Size()
 	}
