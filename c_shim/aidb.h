@@ -304,6 +304,9 @@ extern void aidb_plpgsql_forget(void);	/* what the call compiled */
 /* --- prove.c: read-only statements ------------------------------------------- */
 extern void aidb_prove_read_only(Query *query);
 
+/* --- columns.c: what a statement returns ---------------------------------------- */
+extern bool aidb_written_columns(RawStmt *raw, List **names);
+
 /* --- entry.c ------------------------------------------------------------------ */
 struct FunctionCallInfoBaseData;
 extern struct Tuplestorestate *aidb_result_store(struct FunctionCallInfoBaseData *fcinfo, struct TupleDescData **desc);

@@ -93,6 +93,13 @@
 #define pg_analyze_and_rewrite_withcb(raw, sql, setup, arg, env) pg_analyze_and_rewrite_params((raw), (sql), (setup), (arg), (env))
 #endif
 
+/* What stands after RETURNING in an unanalysed statement. */
+#if PG_VERSION_NUM >= 180000
+#define AIDB_RETURNED(stmt) ((stmt)->returningClause ? (stmt)->returningClause->exprs : NIL)
+#else
+#define AIDB_RETURNED(stmt) ((stmt)->returningList)
+#endif
+
 /* A compiled PL/pgSQL function: how often it is in use, and making it stale. */
 #if PG_VERSION_NUM >= 180000
 #define AIDB_PLPGSQL_USE_COUNT(func) ((func)->cfunc.use_count)

@@ -130,13 +130,14 @@ analyse(RawStmt *raw, const char *sql, Oid *types, int ntypes)
 	return query;
 }
 
+/* Of a SELECT: what else is proved to be read-only is an EXPLAIN. */
 static List *
 column_names(Query *query)
 {
 	List	   *names = NIL;
 	ListCell   *lc;
 
-	foreach(lc, query->commandType == CMD_SELECT ? query->targetList : query->returningList)
+	foreach(lc, query->targetList)
 	{
 		TargetEntry *t = lfirst_node(TargetEntry, lc);
 
@@ -167,10 +168,11 @@ while_looking(PGFunction look, FunctionCallInfo fcinfo)
 }
 
 /*
- * (statement text, types text[], read_only boolean) -> text[]
+ * (statement text, types text[], read_only boolean) -> (types text[], columns text[])
  *
- * Raises when the statement cannot be a SQL tool.  Returns the canonical names
- * of the parameter types, which do not depend on a search_path.
+ * Raises when the statement cannot be a SQL tool.  types are the canonical names
+ * of the parameter types, which do not depend on a search_path; columns is NULL
+ * when they cannot be known.
  */
 static Datum
 check_tool(PG_FUNCTION_ARGS)
@@ -183,7 +185,13 @@ check_tool(PG_FUNCTION_ARGS)
 	Oid		   *types;
 	int32	   *typmods;
 	List	   *canonical = NIL;
+	List	   *columns;
+	Datum		values[2] = {0};
+	bool		nulls[2] = {false, false};
+	TupleDesc	desc;
 
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "check_tool_statement returns a record");
 	if (aidb_owner_call_search_path())
 		(void) set_config_option("search_path", aidb_owner_call_search_path(), PGC_SUSET, PGC_S_SESSION,
 								 GUC_ACTION_SAVE, true, 0, false);
@@ -191,14 +199,22 @@ check_tool(PG_FUNCTION_ARGS)
 	AtEOXact_GUC(false, level);
 	for (int i = 0; i < n; i++)
 		canonical = lappend(canonical, format_type_extended(types[i], typmods[i], FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY));
+	values[0] = text_array(canonical);
+	nulls[1] = !aidb_written_columns(raw, &columns);
 	if (read_only)
 	{
 		Query	   *query = analyse(raw, sql, types, n);
 
 		aidb_prove_read_only(query);
-		(void) column_names(query);
+		if (query->commandType == CMD_SELECT)
+		{
+			columns = column_names(query);
+			nulls[1] = false;
+		}
 	}
-	PG_RETURN_DATUM(text_array(canonical));
+	if (!nulls[1])
+		values[1] = text_array(columns);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
 }
 
 Datum

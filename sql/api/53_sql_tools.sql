@@ -7,12 +7,12 @@ COMMENT ON FUNCTION aidb_internal.placeholders(text) IS
     'Finds ${name} outside literals, quoted identifiers and comments. source: the text without its tail; statement: with $1, $2, ...; names: by number; ignored: names that stand inside a literal or a comment.';
 REVOKE ALL ON FUNCTION aidb_internal.placeholders(text) FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION aidb_internal.check_tool_statement(statement text, types text[], read_only boolean)
-RETURNS text[]
+CREATE OR REPLACE FUNCTION aidb_internal.check_tool_statement(statement text, declared text[], read_only boolean,
+    OUT types text[], OUT columns text[])
 LANGUAGE c STABLE STRICT
 AS 'MODULE_PATHNAME', 'aidb_check_tool';
 COMMENT ON FUNCTION aidb_internal.check_tool_statement(text, text[], boolean) IS
-    'Raises when the statement cannot be a SQL tool, or is to be read-only and might write. Returns the types'' qualified names.';
+    'Raises when the statement cannot be a SQL tool, or is to be read-only and might write. types: the qualified names of the declared ones; columns: what it returns, NULL where only its tables could say that and it is not looked at.';
 REVOKE ALL ON FUNCTION aidb_internal.check_tool_statement(text, text[], boolean) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb_internal.missing_privileges(statement text, types text[], role oid)
@@ -22,6 +22,30 @@ AS 'MODULE_PATHNAME', 'aidb_missing_privileges';
 COMMENT ON FUNCTION aidb_internal.missing_privileges(text, text[], oid) IS
     'The privileges that the role lacks for the statement, found without running it.';
 REVOKE ALL ON FUNCTION aidb_internal.missing_privileges(text, text[], oid) FROM PUBLIC;
+
+-- A hint is its author's word, kept as it is: it is no reason to refuse a tool that works, and what the statement reads may
+-- change later. That it does not fit is said while somebody is there to mend it.
+CREATE OR REPLACE FUNCTION aidb_internal.compare_hint(hint jsonb, columns text[])
+RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    unknown text := (SELECT string_agg(aidb_internal.quoted(h ->> 'name'), ', ' ORDER BY n)
+                     FROM jsonb_array_elements(hint) WITH ORDINALITY AS x (h, n) WHERE h ->> 'name' <> ALL (columns));
+BEGIN
+    IF unknown IS NOT NULL THEN
+        RAISE WARNING 'return_type_hint names columns that the statement does not return: %', unknown
+            USING DETAIL = CASE WHEN columns = '{}' THEN 'It returns no columns.'
+                                ELSE format('It returns %s.', (SELECT string_agg(aidb_internal.quoted(c), ', ' ORDER BY n)
+                                                               FROM unnest(columns) WITH ORDINALITY AS x (c, n))) END,
+                  HINT = 'The model and MCP clients are told what the hint says: change it, or the statement, with aidb.update_sql_tool.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.compare_hint(jsonb, text[]) IS
+    'Warns of columns that a return_type_hint names and the statement does not return. Columns that are NULL are not known.';
+REVOKE ALL ON FUNCTION aidb_internal.compare_hint(jsonb, text[]) FROM PUBLIC;
 
 -- Which classes a tool may be given: read is a promise that only a proof, or governance for a remote tool, can make.
 CREATE OR REPLACE FUNCTION aidb_internal.risk_problem(risk text, read_only boolean)
@@ -79,6 +103,7 @@ AS $$
 DECLARE
     t aidb_internal.sql_tools;
     found record;
+    returned text[];
     problem text := aidb_internal.name_problem('tool name', name);
 BEGIN
     IF problem IS NULL AND name !~ '^[A-Za-z_][A-Za-z0-9_.-]*$' THEN
@@ -89,7 +114,9 @@ BEGIN
         problem := 'Invalid parameters: the statement must not be null';
     ELSIF problem IS NULL AND (timeout_ms <= 0 OR max_rows <= 0) THEN
         problem := 'Invalid parameters: timeout_ms and max_rows must be greater than zero';
-    ELSIF problem IS NULL AND return_type_hint IS NOT NULL AND jsonb_typeof(return_type_hint) <> 'array' THEN
+    ELSIF problem IS NULL AND return_type_hint IS NOT NULL AND (jsonb_typeof(return_type_hint) <> 'array' OR EXISTS (
+              SELECT FROM jsonb_array_elements(CASE jsonb_typeof(return_type_hint) WHEN 'array' THEN return_type_hint ELSE '[]' END) h
+              WHERE jsonb_typeof(h -> 'name') IS DISTINCT FROM 'string' OR jsonb_typeof(h -> 'type') IS DISTINCT FROM 'string')) THEN
         problem := 'Invalid parameters: return_type_hint must be an array made by aidb.tool_params()';
     END IF;
     problem := coalesce(problem, aidb_internal.risk_problem(risk, coalesce(read_only, true)),
@@ -105,12 +132,13 @@ BEGIN
     t.statement := found.statement;
     t.params := aidb_internal.tool_parameters(params, found.names);
     t.read_only := coalesce(read_only, true);
-    t.types := aidb_internal.check_tool_statement(found.statement,
-        ARRAY(SELECT e ->> 'type' FROM jsonb_array_elements(t.params) WITH ORDINALITY AS x (e, n) ORDER BY n), t.read_only);
+    SELECT c.types, c.columns INTO t.types, returned FROM aidb_internal.check_tool_statement(found.statement,
+        ARRAY(SELECT e ->> 'type' FROM jsonb_array_elements(t.params) WITH ORDINALITY AS x (e, n) ORDER BY n), t.read_only) c;
     t.params := coalesce((SELECT jsonb_agg(p || aidb_internal.tool_type(t.types[n]) ORDER BY n)
                           FROM jsonb_array_elements(t.params) WITH ORDINALITY AS x (p, n)), '[]');
     PERFORM aidb_internal.check_tool_values(p, t.types[n]) FROM jsonb_array_elements(t.params) WITH ORDINALITY AS x (p, n);
     t.return_type_hint := return_type_hint;
+    PERFORM aidb_internal.compare_hint(return_type_hint, returned);
     t.timeout_ms := timeout_ms;
     t.max_rows := max_rows;
     t.risk := risk;
@@ -171,7 +199,7 @@ RETURNS text
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
 COMMENT ON FUNCTION aidb.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) IS
-    'Registers a statement as a tool, owned by the caller, and returns its name. sql_statement: exactly one SELECT, VALUES, INSERT, UPDATE, DELETE, MERGE or EXPLAIN (without ANALYZE), with ${name} for each parameter: a bound value, never pasted text. params: made by aidb.tool_params; ''[]'' for none. read_only: the statement is analysed and refused, with the reason, if anything in it might write; its tables must exist. With false it is only parsed. return_type_hint: the result''s columns, shown to the model. timeout_ms, max_rows: limits of one call below aidb.tool_timeout and aidb.max_tool_rows. risk: read, safe (runs at once), confirm (waits for a person, who sees a preview) or forbidden; a statement that was proved to read is read, for one that writes and has none aidb.unclassified_tools decides; aidb.classify_tool overrules it. preview_statement: what the person is shown, instead of the rows that the statement itself would affect; it runs read-only. undo_statement: makes aidb.undo_action possible; ${result} in it is what the statement returned, as jsonb. approver: a role of which somebody else than the requester must confirm. allow_mismatch: run although the rows are not those of the preview any more. An empty preview_statement or undo_statement is none. Privileges on what it touches are looked at when it runs. Raises 42710 when a tool of any kind has the name, 25006 when it is not read-only, 22023, 42601 and others when the statement or its parameters are wrong. Privileges: aidb_users.';
+    'Registers a statement as a tool, owned by the caller, and returns its name. sql_statement: exactly one SELECT, VALUES, INSERT, UPDATE, DELETE, MERGE or EXPLAIN (without ANALYZE), with ${name} for each parameter: a bound value, never pasted text. params: made by aidb.tool_params; ''[]'' for none. read_only: the statement is analysed and refused, with the reason, if anything in it might write; its tables must exist. With false it is only parsed. return_type_hint: the result''s columns, shown to the model; a WARNING names those that the statement does not return (where it has read_only => false and returns *, that is not known). timeout_ms, max_rows: limits of one call below aidb.tool_timeout and aidb.max_tool_rows. risk: read, safe (runs at once), confirm (waits for a person, who sees a preview) or forbidden; a statement that was proved to read is read, for one that writes and has none aidb.unclassified_tools decides; aidb.classify_tool overrules it. preview_statement: what the person is shown, instead of the rows that the statement itself would affect; it runs read-only. undo_statement: makes aidb.undo_action possible; ${result} in it is what the statement returned, as jsonb. approver: a role of which somebody else than the requester must confirm. allow_mismatch: run although the rows are not those of the preview any more. An empty preview_statement or undo_statement is none. Privileges on what it touches are looked at when it runs. Raises 42710 when a tool of any kind has the name, 25006 when it is not read-only, 22023, 42601 and others when the statement or its parameters are wrong. Privileges: aidb_users.';
 REVOKE ALL ON FUNCTION aidb.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.create_sql_tool(text, text, text, jsonb, boolean, jsonb, integer, integer, text, text, text, text, boolean) TO aidb_users;
 

@@ -121,6 +121,17 @@ func (n *Notices) Lines(severity string) []string {
 	return lines
 }
 
+// Details are those of the lines of one severity, in order.
+func (n *Notices) Details(severity string) []string {
+	var details []string
+	for _, notice := range n.list {
+		if notice.Severity == severity {
+			details = append(details, notice.Detail)
+		}
+	}
+	return details
+}
+
 // Reset forgets what was said so far.
 func (n *Notices) Reset() { n.list = nil }
 
