@@ -103,7 +103,7 @@ starting(void)
 
 	LWLockAcquire(aidb_shared->lock, LW_SHARED);
 	for (int i = 0; i < AIDB_SLOTS; i++)
-		if (aidb_shared->slots[i].used && !aidb_shared->slots[i].held && !OidIsValid(aidb_shared->slots[i].role) && aidb_shared->slots[i].wake)
+		if (aidb_shared->slots[i].used && !aidb_shared->slots[i].held && aidb_shared->slots[i].kind == AIDB_KEEPER && aidb_shared->slots[i].wake)
 			n++;
 	LWLockRelease(aidb_shared->lock);
 	return n;
@@ -153,7 +153,7 @@ start_keeper(Oid database)
 	}
 	if (nstarted >= AIDB_DATABASES)
 		return false;
-	slot = aidb_reserve_slot(database, InvalidOid, &number);
+	slot = aidb_reserve_slot(AIDB_KEEPER, database, InvalidOid, &number);
 	if (slot < 0)
 	{
 		aidb_wake_database(database, InvalidOid);	/* it has one, which came up meanwhile */

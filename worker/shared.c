@@ -85,7 +85,7 @@ slot_is_stale(const AidbSlot *s)
 }
 
 int
-aidb_reserve_slot(Oid database, Oid role, int64 *number)
+aidb_reserve_slot(AidbKind kind, Oid database, Oid role, int64 *number)
 {
 	int			found = -1;
 
@@ -96,8 +96,8 @@ aidb_reserve_slot(Oid database, Oid role, int64 *number)
 
 		if (s->used && !slot_is_stale(s))
 		{
-			/* one keeper a database */
-			if (!OidIsValid(role) && !OidIsValid(s->role) && s->database == database)
+			/* one keeper and one expirer a database, and none while a session holds the keeper's place */
+			if (kind != AIDB_WORKER && s->database == database && (s->kind == kind || s->held))
 			{
 				found = -1;
 				break;
@@ -114,6 +114,7 @@ aidb_reserve_slot(Oid database, Oid role, int64 *number)
 		memset(s, 0, sizeof(AidbSlot));
 		s->used = true;
 		s->wake = true;
+		s->kind = kind;
 		s->database = database;
 		s->role = role;
 		if (!pg_strong_random(&s->number, sizeof(s->number)))
@@ -183,12 +184,12 @@ free_own_slot(int code, Datum arg)
 	int			slot = DatumGetInt32(arg);
 	AidbSlot   *s = &aidb_shared->slots[slot];
 	Oid			database = s->database;
-	bool		was_worker = OidIsValid(s->role);
+	AidbKind	kind = s->kind;
 
 	if (!s->used || s->pid != MyProcPid)
 		return;					/* left before */
 	aidb_free_slot(slot);
-	if (was_worker)
+	if (kind != AIDB_KEEPER)
 		aidb_wake_database(database, InvalidOid);
 }
 
@@ -289,7 +290,7 @@ aidb_wake_database(Oid database, Oid role)
 
 		if (!s->used || s->database != database || (OidIsValid(s->role) && s->role != role))
 			continue;
-		if (!OidIsValid(s->role))
+		if (s->kind == AIDB_KEEPER)
 			keeper = true;
 		s->wake = true;
 		if (s->attached)
@@ -308,7 +309,7 @@ aidb_wake_to_write(Oid database)
 
 	LWLockAcquire(aidb_shared->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < AIDB_SLOTS && keeper == NULL; i++)
-		if (aidb_shared->slots[i].used && aidb_shared->slots[i].database == database && !OidIsValid(aidb_shared->slots[i].role))
+		if (aidb_shared->slots[i].used && aidb_shared->slots[i].database == database && aidb_shared->slots[i].kind == AIDB_KEEPER)
 			keeper = &aidb_shared->slots[i];
 	if (keeper == NULL)
 		ask_for_keeper_locked(database);

@@ -8,6 +8,7 @@
 #include "worker.h"
 
 #include "access/xact.h"
+#include "commands/trigger.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/lock.h"
@@ -27,6 +28,7 @@ PG_FUNCTION_INFO_V1(aidb_listen_for_task);
 PG_FUNCTION_INFO_V1(aidb_sleep_for_task);
 PG_FUNCTION_INFO_V1(aidb_stop_listening);
 PG_FUNCTION_INFO_V1(aidb_task_changed);
+PG_FUNCTION_INFO_V1(aidb_wake_keeper);
 PG_FUNCTION_INFO_V1(aidb_wake_workers);
 PG_FUNCTION_INFO_V1(aidb_woken_here);
 PG_FUNCTION_INFO_V1(aidb_worker_pid);
@@ -92,21 +94,36 @@ note_submitted(const pg_uuid_t *id)
 	submitted[nsubmitted++] = *id;
 }
 
-Datum
-aidb_wake_workers(PG_FUNCTION_ARGS)
+/* InvalidOid: the keeper alone. */
+static void
+note_role(Oid role)
 {
-	Oid			role;
 	bool		known = false;
 
-	if (aidb_shared == NULL || PG_ARGISNULL(0))
-		PG_RETURN_VOID();
 	watch_transaction();
-	/* a role that is not there: the keeper says so in the task */
-	role = get_role_oid(text_to_cstring(PG_GETARG_TEXT_PP(0)), true);
 	for (int i = 0; i < nroles; i++)
 		known |= roles[i] == role;
 	if (!known && nroles < (int) lengthof(roles))
 		roles[nroles++] = role;
+}
+
+Datum
+aidb_wake_keeper(PG_FUNCTION_ARGS)
+{
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		elog(ERROR, "not called as a trigger");
+	if (aidb_shared)
+		note_role(InvalidOid);
+	PG_RETURN_POINTER(NULL);
+}
+
+Datum
+aidb_wake_workers(PG_FUNCTION_ARGS)
+{
+	if (aidb_shared == NULL || PG_ARGISNULL(0))
+		PG_RETURN_VOID();
+	/* a role that is not there: the keeper says so in the task */
+	note_role(get_role_oid(text_to_cstring(PG_GETARG_TEXT_PP(0)), true));
 	if (!PG_ARGISNULL(1))
 		note_submitted(PG_GETARG_UUID_P(1));
 	PG_RETURN_VOID();

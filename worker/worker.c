@@ -45,6 +45,15 @@ aidb_start_process(BackgroundWorker *worker, const char *function, const char *n
 	snprintf(worker->bgw_type, sizeof(worker->bgw_type), "%s", name);
 }
 
+/* As the superuser that the cluster was made with, and ready to write whatever the database's sessions begin with. */
+void
+aidb_connect(Oid database)
+{
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+	SetConfigOption("default_transaction_read_only", "off", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("default_transaction_isolation", "read committed", PGC_USERSET, PGC_S_SESSION);
+}
+
 void
 aidb_process_settings(void)
 {

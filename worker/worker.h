@@ -9,8 +9,10 @@
  *				statements of ours only; starts workers, takes back what dead
  *				workers had in hand.
  *	worker		logged in as one role, the session user of the tasks that it
- *				runs; the only one of the three that loads Go and runs tools.
- *	slot		a keeper's or a worker's place in shared memory.
+ *				runs; runs tools.
+ *	expirer		a process that the keeper starts when actions have expired: it
+ *				writes that down and ends.  Only it and workers load Go.
+ *	slot		a process's place in shared memory; the launcher has none.
  *	number		what a slot's process is known by in the tables; drawn at random,
  *				so that it never comes again, not even after a crash.
  *
@@ -27,11 +29,23 @@
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 
-#define AIDB_SLOTS 256			/* keepers and workers of the cluster */
+#define AIDB_SLOTS 256			/* keepers, workers and expirers of the cluster */
 #define AIDB_DATABASES 256		/* that may ask for a keeper at a time */
 #define AIDB_TASK_BELLS 64		/* those who wait for a task share one of these */
 #define AIDB_AUDIT_ENTRIES 256	/* decisions that were handed over and are not written yet */
 #define AIDB_AUDIT_BYTES 16384	/* of one of them: its statement is cut at 5 kB */
+/* While something waits that cannot be done now. */
+#define AIDB_LOOK_AGAIN_MS 1000
+/* The clock may be set: what is due in a day is looked at more often than that. */
+#define AIDB_LONGEST_MS INT64CONST(3600000)
+
+/* A held slot is a keeper's: see way.c. */
+typedef enum AidbKind
+{
+	AIDB_KEEPER,
+	AIDB_WORKER,
+	AIDB_EXPIRER
+} AidbKind;
 
 typedef struct AidbSlot
 {
@@ -43,7 +57,8 @@ typedef struct AidbSlot
 	bool		yield;			/* it is to hand its tasks back and end */
 	bool		held;			/* by a session, so that there is no keeper; see way.c */
 	Oid			database;
-	Oid			role;			/* InvalidOid: the keeper */
+	AidbKind	kind;
+	Oid			role;			/* a worker's, else InvalidOid */
 	int			pid;
 	Latch	   *latch;
 	int64		number;
@@ -93,7 +108,7 @@ extern void aidb_register_worker(void);
 
 /* --- shared.c ---------------------------------------------------------------- */
 extern void aidb_request_shared_memory(void);
-extern int	aidb_reserve_slot(Oid database, Oid role, int64 *number);	/* -1: no slot is free */
+extern int	aidb_reserve_slot(AidbKind kind, Oid database, Oid role, int64 *number);	/* -1: no slot is free */
 extern bool aidb_take_back_slot(int slot, int64 number);	/* true: its process never came up */
 extern void aidb_free_slot(int slot);
 extern AidbSlot *aidb_attach_slot(int slot);	/* freed when the process ends */
@@ -120,13 +135,31 @@ extern void aidb_forget_audit(Oid database);
 /* --- retention.c --------------------------------------------------------------- */
 extern long aidb_maintain_logs(Oid owner);	/* the keeper's, in no transaction; ms until the next time */
 
+/* --- expiry.c ------------------------------------------------------------------ */
+extern long aidb_look_after_actions(Oid owner);	/* the keeper's, in no transaction; ms until the next time, -1: none waits */
+
+/* --- staff.c, the keeper's ------------------------------------------------------- */
+typedef struct AidbWaiting
+{
+	Oid			role;
+	int64		waiting;		/* tasks */
+	int64		oldest_ms;
+} AidbWaiting;
+
+extern bool aidb_forget_ended(void);	/* true: a process has ended since the last time */
+extern void aidb_staff(const AidbWaiting *waiting, int nwaiting);
+extern bool aidb_has_workers(void);
+extern long aidb_send_expirer(bool overdue);	/* ms until it may be sent again */
+
 /* --- a process's main function, and what all of them begin and end with ------- */
 extern void aidb_start_process(BackgroundWorker *worker, const char *function, const char *name, int slot);
+extern void aidb_connect(Oid database);	/* keeper and expirer */
 extern void aidb_process_settings(void);	/* reload them if told to */
 extern Oid	aidb_extension_owner(void);	/* InvalidOid: it is not there */
 
 extern PGDLLEXPORT void aidb_launcher_main(Datum arg) __attribute__((noreturn));
 extern PGDLLEXPORT void aidb_keeper_main(Datum arg) __attribute__((noreturn));
+extern PGDLLEXPORT void aidb_expirer_main(Datum arg) __attribute__((noreturn));
 extern PGDLLEXPORT void aidb_worker_main(Datum arg) __attribute__((noreturn));
 
 #endif							/* AIDB_WORKER_H */

@@ -75,7 +75,7 @@ RETURNS integer
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_go_call';
 COMMENT ON FUNCTION aidb.expire_actions() IS
-    'Records the expiry of up to 1000 actions whose time is over, and returns how many. They cannot be confirmed in any case; this writes it down, for those in whose conversation nobody says anything any more. Privileges: aidb_governance.';
+    'Records the expiry of up to 1000 actions whose time is over, and returns how many. They cannot be confirmed in any case; this writes it down, for those in whose conversation nobody says anything any more. With aidb in shared_preload_libraries a background process calls it. Privileges: aidb_governance.';
 REVOKE ALL ON FUNCTION aidb.expire_actions() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.expire_actions() TO aidb_governance;
 

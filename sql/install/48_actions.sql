@@ -68,6 +68,7 @@ SELECT pg_extension_config_dump('aidb_internal.actions', '');
 -- What waits, and what has ended without the model knowing: there are never many.
 CREATE INDEX actions_open_idx ON aidb_internal.actions (root_conversation_id) WHERE NOT told;
 CREATE INDEX actions_pending_idx ON aidb_internal.actions (caller, principal) WHERE status = 'pending';
+CREATE INDEX actions_expiry_idx ON aidb_internal.actions (expires_at) WHERE status = 'pending';
 CREATE INDEX actions_task_idx ON aidb_internal.actions (task_id) WHERE status = 'pending';
 
 -- Apart and not in pg_extension_config_dump: nobody is granted anything on it, and a dump must not hold what confirms.
@@ -79,7 +80,7 @@ CREATE TABLE aidb_internal.action_tokens (
     CONSTRAINT action_tokens_action_fkey FOREIGN KEY (action_id) REFERENCES aidb_internal.actions (id) ON DELETE CASCADE
 );
 COMMENT ON TABLE aidb_internal.action_tokens IS
-    'Tokens of actions that wait. Seen through aidb.pending_actions only, by whom they belong to; gone as soon as the action is decided.';
+    'Tokens of actions that wait. Seen through aidb.pending_actions only, by whom they belong to; gone as soon as the action is decided. Those of expired ones stay, so that confirm_action can say so.';
 REVOKE ALL ON aidb_internal.action_tokens FROM PUBLIC;
 
 -- What reached outside for a person who has said yes, written by the background worker before it is sent, in a transaction of

@@ -109,8 +109,10 @@ func TestExpiry(t *testing.T) {
 	p, _ = ask()
 	require.Equal(t, "1", servertest.Value(t, admin, "SELECT aidb.expire_actions()"))
 	require.Equal(t, "expired", servertest.Value(t, ann, "SELECT status FROM aidb.action_history WHERE action_id = $1::uuid", p.id))
-	require.Equal(t, "action_expired", servertest.Value(t, admin, "SELECT denial_reason FROM aidb_internal.decision_log WHERE object = $1", "action "+p.id+" expired"))
+	require.Equal(t, "action_expired", servertest.Value(t, ann, "SELECT denial_reason FROM aidb.decisions WHERE object = $1", "action "+p.id+" expired"))
 	_, err = confirm(t, ann, p)
+	require.Equal(t, "55000", servertest.State(err))
+	_, err = confirm(t, server.Conn(t, "bob"), p)
 	require.Equal(t, "42501", servertest.State(err))
 }
 

@@ -141,7 +141,7 @@ func TestExpiry_ResumesTheTask(t *testing.T) {
 		WHERE action_type = 'approval' AND conversation_id = $1::uuid`, k.Conversation))
 	require.Equal(t, "action_expired", servertest.Value(t, hasty, "SELECT denial_reason FROM aidb.decisions WHERE conversation_id = $1::uuid AND status = 'denied'", k.Conversation))
 	_, err := confirm(t.Context(), hasty, a)
-	require.Equal(t, "42501", servertest.State(err))
+	require.Equal(t, "55000", servertest.State(err))
 	until(t, admin, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'aidb worker' AND usename = 'hasty'")
 }
 
@@ -201,6 +201,7 @@ func TestCancel_OfATaskThatWaits(t *testing.T) {
 	require.Equal(t, "CANCELED", wait(t, ann, k).Status)
 	require.Empty(t, servertest.Rows(t, ann, "SELECT * FROM aidb.pending_actions WHERE action_id = $1::uuid", a.ID))
 	require.Equal(t, "expired", servertest.Value(t, ann, "SELECT status FROM aidb.action_history WHERE action_id = $1::uuid", a.ID))
+	until(t, admin, "SELECT status = 'expired' FROM aidb_internal.actions WHERE id = $1::uuid", a.ID)
 	_, err := confirm(t.Context(), ann, a)
 	require.Equal(t, "55000", servertest.State(err))
 	require.Equal(t, "0", servertest.Value(t, admin, "SELECT count(*) FROM public.dropped"))

@@ -143,9 +143,9 @@ func MayConfirm(a *Action, p Person, approves bool, token string, now time.Time)
 	}
 	same := subtle.ConstantTimeCompare([]byte(token), []byte(want)) == 1
 	switch {
-	case !same, !known, want == "", !a.answers(p, approves), a.Status != Pending:
+	case !same, !known, want == "", !a.answers(p, approves), a.Status != Pending && a.Status != Expired:
 		return refusal
-	case !now.Before(a.ExpiresAt):
+	case a.Status == Expired, !now.Before(a.ExpiresAt): // whether or not it is written down yet
 		return fault.New(fault.WrongState, "the action has expired").WithHint("Ask the agent again.")
 	}
 	return nil

@@ -143,7 +143,7 @@ FROM aidb_internal.actions a`
 const (
 	actionSQL      = actionColumns + ` WHERE a.id = $1::uuid FOR UPDATE OF a`
 	openActionsSQL = actionColumns + ` WHERE a.root_conversation_id = $1::uuid AND NOT a.told ORDER BY a.created_at, a.id FOR UPDATE OF a`
-	overdueSQL     = actionColumns + ` WHERE a.status = 'pending' AND a.expires_at <= clock_timestamp() AND $2 <> ''
+	overdueSQL     = actionColumns + ` WHERE a.status = 'pending' AND a.expires_at <= (SELECT clock_timestamp()) AND $2 <> ''
 ORDER BY a.expires_at LIMIT $1::integer FOR UPDATE OF a SKIP LOCKED`
 )
 
@@ -253,11 +253,16 @@ func (s *Store) Decide(ctx context.Context, a *approval.Action, e approval.Event
 	if e == approval.WasExpired {
 		decidedBy = nil
 	}
-	_, err := s.host.Batch(ctx, append([]spi.Statement{
+	statements := []spi.Statement{
 		{SQL: decideSQL, Args: []any{id, string(a.Status), outcome, decidedBy}},
-		{SQL: dropTokenSQL, Args: []any{id}},
 		{SQL: dropSentSQL, Args: []any{id}},
-	}, append(event(a, e, by, decisionID), spi.Statement{SQL: resumeSQL, Args: []any{id}})...)...)
+	}
+	// who has the token of an expired one is told so
+	if e != approval.WasExpired {
+		statements = append(statements, spi.Statement{SQL: dropTokenSQL, Args: []any{id}})
+	}
+	statements = append(statements, event(a, e, by, decisionID)...)
+	_, err := s.host.Batch(ctx, append(statements, spi.Statement{SQL: resumeSQL, Args: []any{id}})...)
 	return err
 }
 

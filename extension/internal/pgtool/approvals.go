@@ -31,7 +31,8 @@ type ActionStore interface {
 	AwaitedAction(ctx context.Context, id uuid.UUID) (a *approval.Action, busy bool, err error)
 	// OverdueActions are some of those that wait although their time is over.
 	OverdueActions(ctx context.Context, limit int) ([]*approval.Action, error)
-	// Decide writes the status and outcomes of an action that was decided, its event, and takes its token away.
+	// Decide writes the status and outcomes of an action that was decided, its event, and takes its token away, unless it expired:
+	// whoever has that one is told so.
 	Decide(ctx context.Context, a *approval.Action, e approval.Event, by approval.Person, decisionID uuid.UUID) error
 	// MarkSent notes that the call of a step is about to leave the database, or (left false) that it certainly did not after all.
 	// The note stays when the transaction is rolled back, as far as the server has a background worker.
@@ -363,10 +364,17 @@ func (p *Approvals) Expire(ctx context.Context) (int, error) {
 	return len(due), nil
 }
 
+// expire writes down that an action has expired, whoever comes by: it is nobody's act, and on record for whom it waited for.
 func (p *Approvals) expire(ctx context.Context, a *approval.Action) error {
 	defer p.enter(a)()
+	who := *p
+	if a.Requester.Role != "" { // else the role is another one now
+		who.Person = a.Requester
+		base := &p.Runner.Decisions.Base
+		base.Caller, base.SessionUser, base.Principal, base.Role = a.Requester.Role, a.Requester.SessionUser, a.Requester.Principal, a.Requester.Role
+	}
 	a.Status = approval.Expired
-	return p.decided(ctx, a, approval.WasExpired, decision.ActionExpired)
+	return who.decided(ctx, a, approval.WasExpired, decision.ActionExpired)
 }
 
 // Reply implements agent.Actions: the next prompt of a conversation in which actions wait.
