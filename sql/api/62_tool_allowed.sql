@@ -158,6 +158,19 @@ $$;
 COMMENT ON FUNCTION aidb_internal.agent_row(text) IS 'The agent of that name; raises when there is none.';
 REVOKE ALL ON FUNCTION aidb_internal.agent_row(text) FROM PUBLIC;
 
+CREATE OR REPLACE FUNCTION aidb_internal.offered_tools(agent aidb_internal.agents)
+RETURNS text[]
+LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT agent.tools || ARRAY(
+        SELECT c.name FROM (VALUES (1, 'sleep', true), (2, 'describe_actions', false), (3, 'act', false)) AS c (n, name, always)
+        WHERE (c.always OR agent.tool_exposure = 'catalog') AND c.name <> ALL (agent.tools) ORDER BY c.n);
+END;
+COMMENT ON FUNCTION aidb_internal.offered_tools(aidb_internal.agents) IS
+    'The tools that an agent lists, and those that its model is offered besides.';
+REVOKE ALL ON FUNCTION aidb_internal.offered_tools(aidb_internal.agents) FROM PUBLIC;
+
 CREATE OR REPLACE FUNCTION aidb_internal.tool_allowed(agent_name text, tool_name text)
 RETURNS TABLE (allowed boolean, reason text, missing text[])
 LANGUAGE plpgsql STABLE
@@ -169,7 +182,7 @@ DECLARE
     caller constant name := aidb_internal.caller();
     acting record := aidb_internal.acting_role(a, caller);
 BEGIN
-    IF tool_name <> ALL (a.tools) AND NOT (tool_name = 'sleep' OR (a.tool_exposure = 'catalog' AND tool_name IN ('describe_actions', 'act'))) THEN
+    IF tool_name <> ALL (aidb_internal.offered_tools(a)) THEN
         acting.refusal := format('tool %s is not one of the agent''s', aidb_internal.quoted(tool_name));
     END IF;
     IF acting.refusal IS NOT NULL THEN
@@ -191,20 +204,22 @@ COMMENT ON FUNCTION aidb.tool_allowed(text, text) IS
 REVOKE ALL ON FUNCTION aidb.tool_allowed(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.tool_allowed(text, text) TO aidb_users;
 
+-- A role that cannot log in may call, too: after SET ROLE.
 CREATE OR REPLACE FUNCTION aidb_internal.tool_matrix(agent_name text)
 RETURNS TABLE (tool text, caller text, runs_as text, allowed boolean, reason text, missing text[])
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT u.name, r.rolname::text, w.role::text, coalesce(t.allowed, false), coalesce(w.refusal, t.reason), coalesce(t.missing, '{}')
+    SELECT t.tool, r.rolname::text, w.role::text, coalesce(t.allowed, false), coalesce(w.refusal, t.reason), coalesce(t.missing, '{}')
     FROM aidb_internal.agent_row(agent_name) a
-    CROSS JOIN LATERAL unnest(array_append(a.tools, 'sleep')) WITH ORDINALITY AS u (name, n)
+    CROSS JOIN LATERAL aidb_internal.offered_tools(a) o
     CROSS JOIN pg_roles r
     CROSS JOIN LATERAL aidb_internal.acting_role(a, r.rolname) w
-    LEFT JOIN LATERAL aidb_internal.tool_allowed_as(u.name, w.role, r.rolname, a.purpose) t ON w.refusal IS NULL
+    -- one look at all tools for each role
+    CROSS JOIN LATERAL ROWS FROM (unnest(o), aidb_internal.tools_allowed_as(CASE WHEN w.refusal IS NULL THEN o ELSE '{}' END, w.role, r.rolname, a.purpose))
+        WITH ORDINALITY AS t (tool, name, allowed, reason, missing, off, n)
     WHERE has_function_privilege(r.oid, 'aidb.agent_converse(text, text, text, boolean, jsonb, boolean)'::regprocedure, 'EXECUTE')
-      AND r.rolcanlogin
-    ORDER BY u.n, r.rolname;
+    ORDER BY t.n, r.rolname;
 END;
 COMMENT ON FUNCTION aidb_internal.tool_matrix(text) IS 'Behind aidb.tool_matrix.';
 REVOKE ALL ON FUNCTION aidb_internal.tool_matrix(text) FROM PUBLIC;
@@ -214,9 +229,9 @@ RETURNS TABLE (tool text, caller text, runs_as text, allowed boolean, reason tex
 LANGUAGE c STABLE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
 COMMENT ON FUNCTION aidb.tool_matrix(text) IS
-    'aidb.tool_allowed for every tool of an agent and every role that can log in and may call agents. Raises 42704 when there is no such agent. Privileges: aidb_governance, aidb_auditor.';
+    'aidb.tool_allowed for every tool of an agent and every role that may call agents, by itself or after SET ROLE: one row for each pair. For a role that this agent would refuse, such as one that is no member of its purpose''s role, the reason is in each row. The catalog shows privileges to everybody, and so does this. Raises 42704 when there is no such agent. Privileges: aidb_users, aidb_governance, aidb_auditor.';
 REVOKE ALL ON FUNCTION aidb.tool_matrix(text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.tool_matrix(text) TO aidb_governance, aidb_auditor;
+GRANT EXECUTE ON FUNCTION aidb.tool_matrix(text) TO aidb_users, aidb_governance, aidb_auditor;
 
 -- Explaining an agent.
 CREATE OR REPLACE FUNCTION aidb_internal.explain_agent(name text)
@@ -229,7 +244,7 @@ BEGIN ATOMIC
                     x.reason || CASE WHEN cardinality(x.missing) > 0 THEN ': ' || array_to_string(x.missing, ', ') ELSE '' END)
     FROM aidb_internal.agent_row(explain_agent.name) a
     CROSS JOIN LATERAL aidb_internal.acting_role(a, aidb_internal.caller()::name) w
-    CROSS JOIN LATERAL unnest(array_append(a.tools, 'sleep')) WITH ORDINALITY AS u (name, n)
+    CROSS JOIN LATERAL unnest(aidb_internal.offered_tools(a)) WITH ORDINALITY AS u (name, n)
     LEFT JOIN aidb_internal.models m ON m.name = a.model
     LEFT JOIN aidb.tools t ON t.name = u.name
     LEFT JOIN LATERAL aidb_internal.tool_allowed_as(u.name, w.role, aidb_internal.caller()::name, a.purpose) x ON w.refusal IS NULL
