@@ -39,25 +39,6 @@ static const char *const mine_sql =
 	"SELECT FROM aidb_internal.policy_sessions s WHERE s.id = $1::uuid AND ($2 IS NULL OR s.policy = $2) AND s.caller = $3 "
 	"AND s.created_at >= (SELECT aidb_internal.history_since($3)) LIMIT 1";
 
-/* One statement whose parameters are texts, in the owner's scope; the number of rows. */
-static uint64
-run(const char *sql, int nargs, const char **args)
-{
-	Datum		values[8];
-	char		nulls[8];
-	int			rc;
-
-	for (int i = 0; i < nargs; i++)
-	{
-		nulls[i] = args[i] ? ' ' : 'n';
-		values[i] = args[i] ? CStringGetTextDatum(args[i]) : (Datum) 0;
-	}
-	rc = SPI_execute_plan(aidb_plan(sql, nargs), values, nulls, false, 0);
-	if (rc < 0)
-		elog(ERROR, "could not execute \"%s\": %s", sql, SPI_result_code_string(rc));
-	return SPI_processed;
-}
-
 /* --- reading events ------------------------------------------------------------------- */
 
 /*
@@ -191,7 +172,7 @@ is_mine(const char *session, const char *policy, Oid user, Oid owner)
 	aidb_enter_owner(&scope, owner);
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
-	mine = run(mine_sql, 3, args) > 0;
+	mine = aidb_execute(mine_sql, 3, args) > 0;
 	SPI_finish();
 	aidb_leave_owner(&scope);
 	return mine;
@@ -334,7 +315,7 @@ event_object(const char *id, Oid owner)
 	aidb_enter_owner(&scope, owner);
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
-	if (run(object_sql, 1, &id) > 0)
+	if (aidb_execute(object_sql, 1, &id) > 0)
 	{
 		value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
 		value = SPI_datumTransfer(value, false, -1);

@@ -64,25 +64,6 @@ static const char *const exits_sql =
 	"SELECT string_agg(t.tool_name, ', ' ORDER BY t.tool_name) FROM (SELECT x.tool_name FROM aidb_internal.tool_transitions x "
 	"WHERE x.policy = $1 AND x.from_state = $2 ORDER BY x.tool_name LIMIT 20) t";
 
-/* Runs one statement whose parameters are texts; the number of rows. */
-static uint64
-run(const char *sql, int nargs, const char **args)
-{
-	Datum		values[16];
-	char		nulls[16];
-	int			rc;
-
-	for (int i = 0; i < nargs; i++)
-	{
-		nulls[i] = args[i] ? ' ' : 'n';
-		values[i] = args[i] ? CStringGetTextDatum(args[i]) : (Datum) 0;
-	}
-	rc = SPI_execute_plan(aidb_plan(sql, nargs), values, nulls, false, 0);
-	if (rc < 0)
-		elog(ERROR, "could not execute \"%s\": %s", sql, SPI_result_code_string(rc));
-	return SPI_processed;
-}
-
 /* A value of the statement just run, kept in `home`; NULL for NULL. */
 static char *
 value(Passage *p, uint64 row, int column)
@@ -184,7 +165,7 @@ deny(Passage *p, const AidbGuard *g)
 	const char *args[] = {g->policy, g->from};
 	char	   *exits;
 
-	run(exits_sql, 2, args);
+	aidb_execute(exits_sql, 2, args);
 	exits = value(p, 0, 1);
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -211,10 +192,10 @@ lock_session(Passage *p, AidbGuard *g)
 {
 	const char *args[] = {g->session, g->policy, aidb_run_principal(), aidb_run_caller()};
 
-	if (run(lock_sql, 2, args) == 0)
+	if (aidb_execute(lock_sql, 2, args) == 0)
 	{
-		run(open_sql, 4, args);
-		if (run(lock_sql, 2, args) == 0)
+		aidb_execute(open_sql, 4, args);
+		if (aidb_execute(lock_sql, 2, args) == 0)
 			return;				/* no such policy, or a retired one: look() says so */
 	}
 	take_session(p, g, 0);
@@ -239,7 +220,7 @@ look(Passage *p, AidbGuard *g)
 {
 	const char *args[] = {g->policy, g->from, p->tool};
 
-	if (run(look_sql, 3, args) == 0)
+	if (aidb_execute(look_sql, 3, args) == 0)
 		refuse_policy(g, false);
 	if (flag(0, 1))
 		refuse_policy(g, true);
@@ -265,7 +246,7 @@ write_event(Passage *p, AidbGuard *g, const char *rank)
 	if (g->session == NULL)
 		return;					/* in memory: whoever asked keeps the state */
 	aidb_lock_events(g->session, g->principal);
-	if (run(write_sql, 9, args) != 1)
+	if (aidb_execute(write_sql, 9, args) != 1)
 		elog(ERROR, "policy session %s is gone", g->session);
 	g->event = value(p, 0, 1);
 }
@@ -358,7 +339,7 @@ lock_sessions(Passage *p, const char *session, Oid user, int *n)
 {
 	AidbGuard  *guards;
 
-	*n = (int) run(lock_all_sql, 1, &session);
+	*n = (int) aidb_execute(lock_all_sql, 1, &session);
 	if (*n == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),

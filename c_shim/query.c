@@ -73,6 +73,35 @@ aidb_plan(const char *sql, int nargs)
 	return plan;
 }
 
+/*
+ * Executes a constant text of ours with the owner's rights, between SPI_connect
+ * and SPI_finish.  Its parameters are texts, NULL pointers are NULL.  The number
+ * of rows; those are in SPI_tuptable.
+ */
+static uint64
+execute(const char *sql, int64 max_rows, int nargs, const char **args)
+{
+	Datum		values[MAX_ARGS];
+	char		nulls[MAX_ARGS];
+	int			rc;
+
+	for (int i = 0; i < nargs; i++)
+	{
+		nulls[i] = args[i] ? ' ' : 'n';
+		values[i] = args[i] ? CStringGetTextDatum(args[i]) : (Datum) 0;
+	}
+	rc = SPI_execute_plan(aidb_plan(sql, nargs), values, nulls, false, max_rows);
+	if (rc < 0)
+		elog(ERROR, "could not execute \"%s\": %s", sql, SPI_result_code_string(rc));
+	return SPI_processed;
+}
+
+uint64
+aidb_execute(const char *sql, int nargs, const char **args)
+{
+	return execute(sql, 0, nargs, args);
+}
+
 /* columns, names, rows, values of one statement's result */
 static void
 put_rows(StringInfo reply, SPITupleTable *table, uint64 nrows)
@@ -95,28 +124,19 @@ put_rows(StringInfo reply, SPITupleTable *table, uint64 nrows)
 		}
 }
 
-/* Runs a statement; its parameters are texts, NULL pointers are NULL. */
+/* Runs a statement or a lookup and writes its result down. */
 static void
 run_statement(const char *sql, int64 max_rows, int nargs, char **args, StringInfo reply)
 {
-	Datum		values[MAX_ARGS];
-	char		nulls[MAX_ARGS];
-	int			rc;
+	uint64		nrows;
 
 	if (aidb_is_lookup(sql))
 	{
 		aidb_lookup(sql, nargs, args, reply);
 		return;
 	}
-	for (int i = 0; i < nargs; i++)
-	{
-		nulls[i] = args[i] ? ' ' : 'n';
-		values[i] = args[i] ? CStringGetTextDatum(args[i]) : (Datum) 0;
-	}
-	rc = SPI_execute_plan(aidb_plan(sql, nargs), values, nulls, false, max_rows);
-	if (rc < 0)
-		elog(ERROR, "could not execute \"%s\": %s", sql, SPI_result_code_string(rc));
-	put_rows(reply, SPI_tuptable, SPI_processed);
+	nrows = execute(sql, max_rows, nargs, (const char **) args);
+	put_rows(reply, SPI_tuptable, nrows);
 	if (SPI_tuptable)
 		SPI_freetuptable(SPI_tuptable);
 }

@@ -49,24 +49,6 @@ typedef struct Total
 	char	   *sum;
 } Total;
 
-/* One statement whose parameters are texts, in the owner's scope. */
-static void
-run(const char *sql, int nargs, const char **args)
-{
-	Datum		values[8];
-	char		nulls[8];
-	int			rc;
-
-	for (int i = 0; i < nargs; i++)
-	{
-		nulls[i] = args[i] ? ' ' : 'n';
-		values[i] = args[i] ? CStringGetTextDatum(args[i]) : (Datum) 0;
-	}
-	rc = SPI_execute_plan(aidb_plan(sql, nargs), values, nulls, false, 0);
-	if (rc < 0)
-		elog(ERROR, "could not execute \"%s\": %s", sql, SPI_result_code_string(rc));
-}
-
 static const char *const keep_sql =
 	"INSERT INTO aidb_internal.event_totals AS t (kind, who, tool_name, path, upto, calls, total) "
 	"VALUES ($1, $2, $3, $4, $5::bigint, $6::bigint, $7::numeric) ON CONFLICT ON CONSTRAINT event_totals_pkey "
@@ -145,7 +127,7 @@ aidb_events_keep(AidbGuard *g)
 		const char *args[] = {t->q.of_principal ? "principal" : "session", t->q.who, t->q.tool,
 		t->q.path ? t->q.path : "", t->upto, t->calls, t->sum ? t->sum : "0"};
 
-		run(keep_sql, 7, args);
+		aidb_execute(keep_sql, 7, args);
 	}
 	g->totals = NIL;
 }
