@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync"
 )
 
 // Mark stands where a secret was.
@@ -33,6 +32,7 @@ type Rules struct {
 // Redactor takes secrets out of texts. A nil Redactor leaves every text as it is. It is safe for concurrent use.
 type Redactor struct {
 	columns  *regexp.Regexp // the key of a member, up to its value; nil: none are registered
+	nested   []form         // the same inside strings that hold JSON
 	names    []string       // of the columns, in lower case
 	patterns []*regexp.Regexp
 }
@@ -58,6 +58,13 @@ func New(rules Rules) (*Redactor, error) {
 			return nil, err
 		}
 		r.columns = columns
+		for _, p := range inStrings(`(?is)(\\+"(?:`+strings.Join(quoted, "|")+`)`, `-?[0-9][0-9.e+-]*|true|false`) {
+			nested, err := regexp.Compile(p[0])
+			if err != nil {
+				return nil, err
+			}
+			r.nested = append(r.nested, form{pattern: nested, template: p[1]})
+		}
 	}
 	for _, p := range rules.Patterns {
 		compiled, err := Pattern(p)
@@ -89,13 +96,14 @@ func (r *Redactor) Text(s string) string {
 	if r == nil || s == "" {
 		return s
 	}
-	if suspicious(s) {
-		for _, f := range structure() {
-			s = f.in(s)
-		}
-	}
+	s = structured(s)
 	if r.columns != nil && strings.Contains(s, `"`) {
 		s = r.members(s)
+		if strings.Contains(s, `\"`) {
+			for _, f := range r.nested {
+				s = f.in(s)
+			}
+		}
 	}
 	for _, p := range r.patterns {
 		s = p.ReplaceAllLiteralString(s, Mark)
@@ -158,69 +166,3 @@ func value(s string, i int) int {
 	}
 	return len(s)
 }
-
-// form is one structure of a secret; what is replaced keeps what template says of it.
-type form struct {
-	pattern  *regexp.Regexp
-	template string
-}
-
-func (f form) in(s string) string { return f.pattern.ReplaceAllString(s, f.template) }
-
-// word is what the name of a secret looks like.
-const word = `(?:[a-z0-9]+[_-])*(?:password|passwd|passphrase|pwd|secret|secret[_-]?key|api[_-]?key|access[_-]?key|access[_-]?token|auth[_-]?token|refresh[_-]?token|bearer[_-]?token|client[_-]?secret|private[_-]?key)`
-
-var structure = sync.OnceValue(func() []form {
-	f := func(pattern, template string) form { return form{regexp.MustCompile(pattern), template} }
-	return []form{
-		f(`-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?`, Mark),
-		// Keys that say themselves whose they are.
-		f(`\b(?:sk|rk|pk)[-_][A-Za-z0-9][A-Za-z0-9_-]{15,}`, Mark),
-		f(`\b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}`, Mark),
-		f(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[0-9A-Za-z_-]{30,}|\bxox[abeoprs]-[0-9A-Za-z-]{10,}|\bhf_[A-Za-z0-9]{20,}`, Mark),
-		f(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`, Mark),
-		f(`(?i)\b(bearer|basic)([ :]+)[A-Za-z0-9._~+/=-]{8,}`, `${1}${2}`+Mark),
-		// The password in an address.
-		f(`\b([A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'\\]*):[^\s/@"'\\]+@`, `${1}:`+Mark+`@`),
-		// A member of a JSON object, as it is and inside a JSON string.
-		f(`(?i)("`+word+`"\s*:\s*)"(?:[^"\\]|\\.)*"?`, `${1}"`+Mark+`"`),
-		f(`(?i)(\\"`+word+`\\"\s*:\s*\\")[^"\\]*`, `${1}`+Mark),
-		// name=value, as in connection strings and environments; name: value, where the value looks like no word of a sentence.
-		f(`(?i)\b(`+word+`\s*=\s*)(?:'[^']*'|[^\s"'\\,;&]+)`, `${1}`+Mark),
-		f(`(?i)\b(`+word+`\s*:\s*)([^\s"'\\,;]*[0-9][^\s"'\\,;]*)`, `${1}`+Mark),
-		// CREATE ROLE … PASSWORD '…'
-		f(`(?i)\b(password\s+)'(?:[^']|'')*'?`, `${1}'`+Mark+`'`),
-	}
-})
-
-// suspicious reports whether a structure could be in the text.
-func suspicious(s string) bool {
-	table := byLetter()
-	for i := 0; i < len(s); i++ {
-		for _, h := range table[s[i]] {
-			if len(s)-i >= len(h) && strings.EqualFold(s[i:i+len(h)], h) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// hints are what structures begin with or hold, in lower case.
-var hints = [...]string{
-	"sk-", "sk_", "rk_", "rk-", "pk_", "pk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "akia", "asia", "aiza", "xox",
-	"hf_", "eyj", "bearer", "basic", "://", "passw", "passphrase", "pwd", "secret", "api_key", "api-key", "apikey", "access",
-	"auth_token", "auth-token", "authtoken", "refresh", "private", "-----begin",
-}
-
-// byLetter has the hints by their first byte, in both cases.
-var byLetter = sync.OnceValue(func() *[256][]string {
-	var table [256][]string
-	for _, h := range hints {
-		table[h[0]] = append(table[h[0]], h)
-		if upper := strings.ToUpper(h[:1])[0]; upper != h[0] {
-			table[upper] = append(table[upper], h)
-		}
-	}
-	return &table
-})
