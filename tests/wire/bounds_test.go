@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -124,4 +125,30 @@ func TestTyped_AsTheCallOfATool(t *testing.T) {
 			require.JSONEq(t, `{"total":"2"}`, more.Message, more.Error)
 		})
 	}
+}
+
+// TestBudget_CountsThoughts: a model that thinks without end is cut where a long token each would exceed the budget, and what it thought
+// counts by the stated rule, as the provider's own count comes at the end only.
+func TestBudget_CountsThoughts(t *testing.T) {
+	tools(t)
+	for provider, event := range map[string][2]string{
+		"openai_completions": {"", `data: {"choices":[{"index":0,"delta":{"reasoning_content":"hmm "}}]}`},
+		"anthropic_messages": {
+			`data: {"type":"message_start","message":{"usage":{"input_tokens":9,"output_tokens":1}}}` + "\n\n" +
+				`data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}` + "\n\n",
+			`data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hmm "}}`,
+		},
+		"openai_responses": {"", `data: {"type":"response.reasoning_text.delta","delta":"hmm "}`},
+	} {
+		t.Run(provider, func(t *testing.T) {
+			endless := fakemodel.Reply{Raw: event[0] + strings.Repeat(event[1]+"\n\n", 1000), RawType: "text/event-stream"}
+			out, sent := asked(t, "thinks "+provider, provider, nil, 50, endless)
+			// 51 tokens of 16 bytes are 816 bytes, which the 205th thought exceeds.
+			require.Equal(t, "output token budget exceeded: 205 of 50 tokens used", out.Error)
+			require.Len(t, sent, 1)
+		})
+	}
+	renamed := fakemodel.Reply{Raw: strings.Repeat(`data: {"choices":[{"index":0,"delta":{"reasoning":"hmm "}}]}`+"\n\n", 1000), RawType: "text/event-stream"}
+	out, _ := asked(t, "thinks by another name", "openai_completions", nil, 50, renamed)
+	require.Contains(t, out.Error, "of 50 tokens used")
 }

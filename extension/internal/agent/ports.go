@@ -56,6 +56,8 @@ type Reply struct {
 	Model     string
 	Usage     conversation.Usage
 	Retries   []conversation.Retry
+	// Bytes is how much arrived, where that is more than the text and the calls: thoughts are paid for, too.
+	Bytes int
 	// Price is that of the model that answered, where it is not the run's own.
 	Price *Price
 }

@@ -205,7 +205,7 @@ func (s *State) replied(at time.Time, r Reply) {
 	r.Content = conversation.Clean(r.Content)
 	r.ToolCalls = uniqueIDs(conversation.CleanCalls(r.ToolCalls[:min(len(r.ToolCalls), maxKept)]), s.logRound())
 	m := conversation.Message{Role: conversation.Assistant, Content: r.Content, ToolCalls: r.ToolCalls}
-	cost := s.spent.add(r.Usage, s.cfg.Price, s.sentBytes(), m.Size())
+	cost := s.spent.add(r.Usage, s.cfg.Price, s.sentBytes(), max(m.Size(), r.Bytes))
 	s.overflowed, s.recalled = false, false
 	s.measured.take(r.Usage, s.sentBytes())
 	s.rejected = nil

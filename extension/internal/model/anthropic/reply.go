@@ -18,6 +18,7 @@ type message struct {
 	saw     bool // there was a content, or a stream's beginning
 	usage   usage
 	cut     bool // by us, because it is more than may be paid for
+	size    int  // of what arrived until then
 }
 
 // block is one content block.
@@ -188,7 +189,7 @@ func (m *message) reply(n *wire.Names, typed bool) (agent.Reply, kept, *wire.Fai
 	case m.stop == "model_context_window_exceeded":
 		return agent.Reply{}, k, wire.Overflowed(m.stop)
 	}
-	r := agent.Reply{Model: fault.Cut(m.model.String(), wire.MaxExcerpt), Usage: m.usage.tokens()}
+	r := agent.Reply{Model: fault.Cut(m.model.String(), wire.MaxExcerpt), Usage: m.usage.tokens(), Bytes: m.size}
 	var text strings.Builder
 	var calls []wire.Call
 	var said *wire.Text // in the call that is a typed answer

@@ -90,7 +90,8 @@ func fold(lines wire.Lines, most int64) (message, *wire.Failure) {
 		}
 		ended = m.add(&e) || ended
 		if size += int64(e.block.text.Size() + e.partial.Size()); most > 0 && size > most && !ended {
-			m.cut, ended = true, true
+			// What the beginning counted is not what came.
+			m.cut, ended, m.size, m.usage.output = true, true, int(size), nil
 		}
 		return ended || len(m.blocks) > 4*wire.MaxCalls, nil
 	})

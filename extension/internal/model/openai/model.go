@@ -89,7 +89,7 @@ func (m *Model) try(ctx context.Context, body []byte, n *wire.Names, most int64)
 		return agent.Reply{}, wire.Transient("a reply without choices")
 	}
 	choice := &resp.Choices[0]
-	reply := agent.Reply{Content: choice.Message.Content, Finish: string(choice.FinishReason), Model: fault.Cut(resp.Model, wire.MaxExcerpt), Usage: x.reply.usage}
+	reply := agent.Reply{Content: choice.Message.Content, Finish: string(choice.FinishReason), Model: fault.Cut(resp.Model, wire.MaxExcerpt), Usage: x.reply.usage, Bytes: x.reply.bytes}
 	if calls := choice.Message.ToolCalls; len(calls) > 0 {
 		reply.ToolCalls = make([]conversation.ToolCall, len(calls))
 		for i := range calls {

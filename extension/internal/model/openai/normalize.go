@@ -16,6 +16,7 @@ type normal struct {
 	// usage and keep are what that shape cannot express: unknown counts, and what is to be sent back.
 	usage conversation.Usage
 	keep  kept
+	bytes int
 }
 
 // kept are the extras of one reply with calls, remembered for the rest of the run.
@@ -101,13 +102,17 @@ func refusedInside(a *answer, doc []byte) *wire.Failure {
 
 // normal applies the repairs that are certain, and writes the reply down.
 func (a *answer) normal(n *wire.Names) normal {
+	bytes := 0
+	if a.hidden > 0 || !a.keep.reasoning.Empty() {
+		bytes = int(a.size())
+	}
 	a.tidyContent(n)
 	a.takeAnswer(n)
 	size := 256 + a.content.Size() + a.refusal.Size()
 	for i := range a.calls {
 		size += 128 + a.calls[i].args.Size()
 	}
-	out := normal{usage: a.usage.Tokens(), body: make([]byte, 0, size)}
+	out := normal{usage: a.usage.Tokens(), bytes: bytes, body: make([]byte, 0, size)}
 	b := append(out.body, `{"model":`...)
 	b = wire.AppendText(b, a.model)
 	b = append(b, `,"choices":[{"index":0,"finish_reason":"`...)

@@ -72,6 +72,7 @@ func (a *answer) fold(c *answer) {
 	}
 	a.content = a.content.Join(c.content)
 	a.refusal = a.refusal.Join(c.refusal)
+	a.hidden += c.hidden
 	a.keep.reasoning = a.keep.reasoning.Join(c.keep.reasoning)
 	a.keep.details = append(a.keep.details, c.keep.details...)
 	a.keep.blocks = append(a.keep.blocks, c.keep.blocks...)

@@ -20,6 +20,7 @@ type response struct {
 	failure []byte
 	usage   wire.Usage
 	cut     bool // by us, because it is more than may be paid for
+	size    int  // of what arrived until then
 }
 
 // item is one of the output.
@@ -181,7 +182,7 @@ func (r *response) reply(n *wire.Names) (agent.Reply, kept, *wire.Failure) {
 	if r.failure != nil {
 		return agent.Reply{}, k, wire.InsideSuccess(r.failure)
 	}
-	out := agent.Reply{Model: fault.Cut(r.model.String(), wire.MaxExcerpt), Usage: r.usage.Tokens()}
+	out := agent.Reply{Model: fault.Cut(r.model.String(), wire.MaxExcerpt), Usage: r.usage.Tokens(), Bytes: r.size}
 	var text strings.Builder
 	var calls []wire.Call
 	var said *wire.Text // in the call that is a typed answer

@@ -69,7 +69,7 @@ func fold(lines wire.Lines, most int64) (response, *wire.Failure) {
 				text = text.Join(e.delta)
 			}
 			if size += int64(e.delta.Size()); most > 0 && size > most {
-				r.cut, ended = true, true
+				r.cut, ended, r.size = true, true, int(size)
 				return true, nil
 			}
 		}
