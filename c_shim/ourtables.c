@@ -89,6 +89,17 @@ check_foreign_children(Oid relation)
 			check_foreign_table(lfirst_oid(lc));
 }
 
+static bool
+holds_secrets(const char *name)
+{
+	static const char *const tables[] = {"action_tokens", "model_credentials", "mcp_credentials", "mcp_authorizations"};
+
+	for (size_t i = 0; i < lengthof(tables); i++)
+		if (strcmp(name, tables[i]) == 0)
+			return true;
+	return false;
+}
+
 static void
 check_our_table(Oid relation, AclMode mode, Oid as_user)
 {
@@ -102,7 +113,7 @@ check_our_table(Oid relation, AclMode mode, Oid as_user)
 		check_foreign_children(relation);
 	if (strcmp(schema, "aidb_internal") == 0)
 	{
-		if (!writes && (OidIsValid(as_user) || (strcmp(name, "action_tokens") != 0 && strcmp(name, "model_credentials") != 0)))
+		if (!writes && (OidIsValid(as_user) || !holds_secrets(name)))
 			return;
 	}
 	else if (!writes || !(strcmp(schema, "aidb_otel") == 0 || IsCatalogRelationOid(relation)))

@@ -75,8 +75,25 @@ func withdrawn(t tool.Tool) error {
 	return &mcp.Failure{Outcome: mcp.NeverSent, Err: fault.New(fault.NotFound, "tool %s is not offered by MCP server %s any more", fault.Name(t.Name), fault.Name(t.Server))}
 }
 
-// server is a registered server with its secrets, which are read now and not kept.
+// server is a registered server with its secrets, ready to be used.
 func (r *remote) server(ctx context.Context, row *pgstore.MCPServer) (*mcp.Server, error) {
+	srv, err := r.registered(ctx, row)
+	if err != nil || !srv.OAuth.ByPerson() {
+		return srv, err
+	}
+	granted, err := mcp.ParseAuthorization(row.Granted)
+	if err != nil {
+		return nil, err
+	}
+	if granted == nil {
+		return nil, srv.NotAuthorized()
+	}
+	srv.OAuth.Use(r.wiring.mcp.Newest(granted))
+	return srv, nil
+}
+
+// registered is a server with its secrets, which are read now and not kept.
+func (r *remote) registered(ctx context.Context, row *pgstore.MCPServer) (*mcp.Server, error) {
 	text := string(row.Headers)
 	switch {
 	case row.HeadersEnv != "":
@@ -131,7 +148,11 @@ func (c *remoteCall) Send(ctx context.Context, arguments json.RawMessage) (pgtoo
 			return pgtool.RemoteResult{}, err
 		}
 	}
-	result, err := r.wiring.mcp.Call(ctx, c.server, c.row.Tool, arguments, c.told())
+	var result *mcp.Result
+	err := r.exchange(ctx, c.server, func() (err error) {
+		result, err = r.wiring.mcp.Call(ctx, c.server, c.row.Tool, arguments, c.told())
+		return err
+	})
 	if err != nil {
 		return pgtool.RemoteResult{}, egressDenial(err)
 	}
@@ -140,7 +161,7 @@ func (c *remoteCall) Send(ctx context.Context, arguments json.RawMessage) (pgtoo
 
 // recheck fetches the server's list. When it cannot be had, what is known of it stands, however old.
 func (c *remoteCall) recheck(ctx context.Context) error {
-	listing, err := c.remote.wiring.mcp.List(ctx, c.server)
+	listing, err := c.remote.list(ctx, c.server)
 	if err != nil {
 		if ctx.Err() != nil || errors.Is(err, spi.ErrGone) {
 			return err
@@ -219,7 +240,12 @@ func (r *remote) fetch(ctx context.Context, name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	l, err := r.wiring.mcp.List(ctx, srv)
+	return r.take(ctx, srv)
+}
+
+// take fetches the list of a server that is ready to be used.
+func (r *remote) take(ctx context.Context, srv *mcp.Server) (int, error) {
+	l, err := r.list(ctx, srv)
 	if err != nil {
 		return 0, err
 	}
@@ -229,11 +255,11 @@ func (r *remote) fetch(ctx context.Context, name string) (int, error) {
 		if len(l.LeftOut) > shown {
 			text += "; and " + strconv.Itoa(len(l.LeftOut)-shown) + " more"
 		}
-		r.host.Notice("warning", "tools of MCP server "+fault.Name(name)+" are left out: "+text, "")
+		r.host.Notice("warning", "tools of MCP server "+fault.Name(srv.Name)+" are left out: "+text, "")
 	}
-	n, ok, err := r.keep(ctx, name, l, true)
+	n, ok, err := r.keep(ctx, srv.Name, l, true)
 	if err == nil && !ok {
-		err = fault.New(fault.NotFound, "MCP server %s not found", fault.Name(name))
+		err = fault.New(fault.NotFound, "MCP server %s not found", fault.Name(srv.Name))
 	}
 	return n, err
 }
@@ -264,12 +290,19 @@ func (w *wiring) stale() time.Duration {
 	return w.staleAfter
 }
 
+// fetchMCPTools fetches a server's list. One that is being registered, and that a person has to authorize, may not have been.
 func (w *wiring) fetchMCPTools(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {
 	p, err := w.parts(host, s)
 	if err != nil {
 		return 0, nil, err
 	}
-	n, err := p.remote.fetch(ctx, stringArg(s, 0))
+	name, registering := stringArg(s, 0), boolArg(s, 1)
+	n := 0
+	if registering != nil && *registering {
+		n, err = p.remote.register(ctx, name)
+	} else {
+		n, err = p.remote.fetch(ctx, name)
+	}
 	if err != nil {
 		return 0, nil, err
 	}

@@ -80,6 +80,8 @@ var functions = map[string]func(*wiring, context.Context, spi.Host, spi.Start) (
 	"check_pattern":       (*wiring).checkPattern,
 	"fetch_mcp_tools":     (*wiring).fetchMCPTools,
 	"get_mcp_tools":       (*wiring).getMCPTools,
+	"begin_authorization": (*wiring).beginAuthorization,
+	"end_authorization":   (*wiring).endAuthorization,
 	"test_go":             (*wiring).testHook,
 }
 

@@ -62,6 +62,7 @@ SQL_API = \
     sql/api/56_provider_configs.sql \
     sql/api/57_mcp_servers.sql \
     sql/api/58_mcp_tools.sql \
+    sql/api/59_mcp_authorization.sql \
     sql/api/60_runs.sql \
     sql/api/61_checks.sql \
     sql/api/62_tool_allowed.sql \

@@ -2,13 +2,13 @@
 -- nothing behind.
 
 -- Implemented in Go: asks the server for its tools and stores them with aidb_internal.store_mcp_tools.
-CREATE OR REPLACE FUNCTION aidb_internal.fetch_mcp_tools(name text)
+CREATE OR REPLACE FUNCTION aidb_internal.fetch_mcp_tools(name text, registering boolean DEFAULT false)
 RETURNS integer
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_go_call';
-COMMENT ON FUNCTION aidb_internal.fetch_mcp_tools(text) IS
-    'Fetches the list of tools of a registered MCP server and returns how many there are now; raises when it cannot be had.';
-REVOKE ALL ON FUNCTION aidb_internal.fetch_mcp_tools(text) FROM PUBLIC;
+COMMENT ON FUNCTION aidb_internal.fetch_mcp_tools(text, boolean) IS
+    'Fetches the list of tools of a registered MCP server and returns how many there are now; raises when it cannot be had. A server that is being registered, and that a person has to authorize first, has none.';
+REVOKE ALL ON FUNCTION aidb_internal.fetch_mcp_tools(text, boolean) FROM PUBLIC;
 
 -- What is wrong with the settings of a server, NULL meaning "not given". Whether the address may be reached, and whether
 -- headers can be sent, is known where they are used.
@@ -86,7 +86,7 @@ BEGIN
     IF headers IS NOT NULL THEN
         INSERT INTO aidb_internal.mcp_credentials (server, headers) VALUES (name, headers);
     END IF;
-    PERFORM aidb_internal.fetch_mcp_tools(name);
+    PERFORM aidb_internal.fetch_mcp_tools(name, true);
     PERFORM aidb_internal.require_mcp_tools(name);
     RETURN name;
 END
@@ -104,6 +104,9 @@ AS $$
 BEGIN
     IF EXISTS (SELECT FROM aidb_internal.mcp_tools t WHERE t.server = require_mcp_tools.name AND t.listed) THEN
         RETURN;
+    ELSIF EXISTS (SELECT FROM aidb_internal.mcp_servers s WHERE s.name = require_mcp_tools.name AND s.oauth ->> 'grant' = 'authorization_code')
+          AND NOT EXISTS (SELECT FROM aidb_internal.mcp_authorizations a WHERE a.server = require_mcp_tools.name AND a.granted IS NOT NULL) THEN
+        RETURN; -- nobody has been able to ask it
     ELSIF EXISTS (SELECT FROM aidb_internal.mcp_servers s WHERE s.name = require_mcp_tools.name AND s.tool_filter IS NOT NULL) THEN
         RAISE EXCEPTION 'no tool of MCP server % matches the filter', aidb_internal.quoted(name) USING ERRCODE = 'undefined_object',
             HINT = 'tool_filter takes the exact names that the server gives its tools.';
@@ -123,7 +126,7 @@ RETURNS text
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
 COMMENT ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) IS
-    'Registers an MCP server, owned by the caller, fetches its tools and returns its name; they are in aidb.tools at once. url: https, or http for loopback; within the egress list, and private addresses only when that list names them. transport: streamable_http or sse. At most one source of HTTP headers, an object of name to value: headers stores them in the database, outside dumps; headers_env names an environment variable of the server and headers_k8s_secret a file on it that hold the JSON, read at each use and limited by aidb.env_var_allowed_prefix and aidb.k8s_secret_allowed_path_prefix. They are sent to the address''s own origin only. oauth: for a server that wants OAuth tokens, an object of client_id, issuer (the authorization server that the client is registered with) or token_url, and where needed scope, audience, resource, auth_method (client_secret_basic or client_secret_post), algorithm and key_id; the client''s client_secret or private_key (PEM) is a further member of the headers'' JSON and is sent to that authorization server alone. Tokens are got by the client credentials grant, when the server asks for one, and kept in memory only. tool_filter: exact names of the tools to take; NULL: all. timeout_ms: limit of one exchange; NULL: aidb.tool_timeout. max_concurrency: calls at a time in all sessions together; NULL: 8. A tool whose name is taken by another one is named server.tool. The definitions of the tools are pinned: one that changes later is not used until aidb.approve_mcp_tool. Raises 42710 when the name is taken, 42501 when the address or the source of headers is not allowed, 42704 when no tool matches, 08004, 08006 or 08P01 when the server does not answer as it should. Privileges: aidb_users.';
+    'Registers an MCP server, owned by the caller, fetches its tools and returns its name; they are in aidb.tools at once. url: https, or http for loopback; within the egress list, and private addresses only when that list names them. transport: streamable_http or sse. At most one source of HTTP headers, an object of name to value: headers stores them in the database, outside dumps; headers_env names an environment variable of the server and headers_k8s_secret a file on it that hold the JSON, read at each use and limited by aidb.env_var_allowed_prefix and aidb.k8s_secret_allowed_path_prefix. They are sent to the address''s own origin only. oauth: for a server that wants OAuth tokens, an object of client_id, issuer (the authorization server that the client is registered with) or token_url, and where needed scope, audience, resource, auth_method (client_secret_basic or client_secret_post), algorithm and key_id; the client''s client_secret or private_key (PEM) is a further member of the headers'' JSON and is sent to that authorization server alone. Tokens are got by the client credentials grant, when the server asks for one, and kept in memory only. With "grant": "authorization_code" in oauth a person authorizes the use of the server instead, with aidb.authorize_mcp_server, and its tools are fetched then; client_id may be left out (aidb registers itself) or be the address of a client metadata document, a secret is needed only where the client has one, issuer only with a secret, and redirect_uri and authorization_url may be given. tool_filter: exact names of the tools to take; NULL: all. timeout_ms: limit of one exchange; NULL: aidb.tool_timeout. max_concurrency: calls at a time in all sessions together; NULL: 8. A tool whose name is taken by another one is named server.tool. The definitions of the tools are pinned: one that changes later is not used until aidb.approve_mcp_tool. Raises 42710 when the name is taken, 42501 when the address or the source of headers is not allowed, 42704 when no tool matches, 08004, 08006 or 08P01 when the server does not answer as it should. Privileges: aidb_users.';
 REVOKE ALL ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) TO aidb_users;
 
@@ -184,7 +187,11 @@ BEGIN
             INSERT INTO aidb_internal.mcp_credentials (server, headers) VALUES (name, headers);
         END IF;
     END IF;
-    found := aidb_internal.fetch_mcp_tools(name);
+    -- what was authorized was the use of that address, by that client
+    DELETE FROM aidb_internal.mcp_authorizations a
+    USING aidb_internal.mcp_servers s
+    WHERE a.server = old.name AND s.name = old.name AND (s.url <> old.url OR s.oauth IS DISTINCT FROM old.oauth);
+    found := aidb_internal.fetch_mcp_tools(name, true);
     PERFORM aidb_internal.require_mcp_tools(name);
     RETURN found;
 END
@@ -201,7 +208,7 @@ RETURNS integer
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
 COMMENT ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) IS
-    'Changes the registration of an MCP server, fetches its tools anew and returns how many there are. NULL leaves a field as it is; a source of headers replaces the one before, headers => ''{}'' removes it, oauth => ''{}'' likewise; tool_filter => ''{}'' admits all tools. Tools keep their pinned definitions and their names. Nothing is changed when the server does not answer or no tool matches. Raises 42704 when there is no such server, 42501 when the caller is not its owner, and what aidb.import_mcp_tools raises. Privileges: aidb_users.';
+    'Changes the registration of an MCP server, fetches its tools anew and returns how many there are. NULL leaves a field as it is; a source of headers replaces the one before, headers => ''{}'' removes it, oauth => ''{}'' likewise; another url or oauth ends what a person has authorized; tool_filter => ''{}'' admits all tools. Tools keep their pinned definitions and their names. Nothing is changed when the server does not answer or no tool matches. Raises 42704 when there is no such server, 42501 when the caller is not its owner, and what aidb.import_mcp_tools raises. Privileges: aidb_users.';
 REVOKE ALL ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) TO aidb_users;
 
@@ -255,7 +262,9 @@ SELECT
     s.server_info,
     s.fetched_at,
     now() - s.fetched_at AS age,
-    s.oauth
+    s.oauth,
+    (SELECT a.granted_at FROM aidb_internal.mcp_authorizations a WHERE a.server = s.name) AS authorized_at,
+    (SELECT a.granted ->> 'scope' FROM aidb_internal.mcp_authorizations a WHERE a.server = s.name) AS authorized_scope
 FROM aidb_internal.mcp_servers s;
 COMMENT ON VIEW aidb.mcp_registry IS
     'Registered MCP servers. No column ever holds a secret. Privileges: SELECT for aidb_users and aidb_auditor, on all columns but headers and headers_env.';
@@ -269,6 +278,8 @@ COMMENT ON COLUMN aidb.mcp_registry.server_info IS 'What the server said of itse
 COMMENT ON COLUMN aidb.mcp_registry.fetched_at IS 'When its list of tools was last fetched.';
 COMMENT ON COLUMN aidb.mcp_registry.age IS 'How long ago that was.';
 COMMENT ON COLUMN aidb.mcp_registry.oauth IS 'How tokens are got for it, without the secret.';
+COMMENT ON COLUMN aidb.mcp_registry.authorized_at IS 'When a person authorized its use; NULL: nobody has, or need not.';
+COMMENT ON COLUMN aidb.mcp_registry.authorized_scope IS 'The scopes that were granted then.';
 REVOKE ALL ON aidb.mcp_registry FROM PUBLIC;
 GRANT SELECT (name, url, transport, headers_k8s_secret, tool_filter, created_at, updated_at, owner, timeout_ms, max_concurrency,
-              server_info, fetched_at, age, oauth) ON aidb.mcp_registry TO aidb_users, aidb_auditor;
+              server_info, fetched_at, age, oauth, authorized_at, authorized_scope) ON aidb.mcp_registry TO aidb_users, aidb_auditor;

@@ -51,6 +51,21 @@ COMMENT ON TABLE aidb_internal.mcp_credentials IS
     'HTTP headers, and secrets of OAuth clients, given to aidb.import_mcp_tools. Readable by superusers only, returned by no function or view, and not part of a dump. Prefer headers_env or headers_k8s_secret, which keep the secret out of the database.';
 REVOKE ALL ON aidb_internal.mcp_credentials FROM PUBLIC;
 
+-- Not in pg_extension_config_dump either.
+CREATE TABLE aidb_internal.mcp_authorizations (
+    server text NOT NULL,
+    pending jsonb,
+    granted jsonb,
+    granted_at timestamptz,
+    CONSTRAINT mcp_authorizations_pkey PRIMARY KEY (server),
+    CONSTRAINT mcp_authorizations_server_fkey FOREIGN KEY (server) REFERENCES aidb_internal.mcp_servers (name) ON DELETE CASCADE
+);
+COMMENT ON TABLE aidb_internal.mcp_authorizations IS
+    'What a person has authorized with aidb.authorize_mcp_server: OAuth tokens and the client that they belong to. Readable by superusers only, returned by no function or view, and not part of a dump.';
+COMMENT ON COLUMN aidb_internal.mcp_authorizations.pending IS 'What a person is being asked for.';
+COMMENT ON COLUMN aidb_internal.mcp_authorizations.granted IS 'What calls are made with.';
+REVOKE ALL ON aidb_internal.mcp_authorizations FROM PUBLIC;
+
 -- No foreign key: pg_restore -j loads the tables of an extension in any order. Who writes here has locked the server, and who
 -- deletes that deletes these.
 CREATE TABLE aidb_internal.mcp_tools (

@@ -34,7 +34,8 @@ type Failure struct {
 	Outcome Outcome
 	Err     error
 
-	lost bool // the server does not know the session: another one may do
+	lost    bool // the server does not know the session: another one may do
+	refused bool // the token is of no use (any more): nothing has run
 }
 
 func (f *Failure) Error() string { return f.Err.Error() }
@@ -90,7 +91,9 @@ func (m *mark) failure(ctx context.Context, srv *Server, what string, err error)
 	case status == 401 || status == 403:
 		f.Outcome = Answered
 		f.Err = fault.Wrap(err, fault.ServerAuth, "MCP server %s does not accept the headers (HTTP %d)", name, status)
-		if srv.OAuth != nil {
+		if srv.OAuth.ByPerson() {
+			f.Err, f.refused = srv.notAuthorized(status), status == 401
+		} else if srv.OAuth != nil {
 			f.Err = fault.Wrap(err, fault.ServerAuth, "MCP server %s does not accept the token (HTTP %d)", name, status)
 		}
 	case status == 404 || status == 405 || status == 400 || status == 406 || status == 415:
@@ -144,6 +147,7 @@ func (s *Server) scrub(text string) string {
 	values := slices.Collect(maps.Values(s.Headers))
 	if s.OAuth != nil {
 		values = append(values, s.OAuth.clientSecret, s.OAuth.privateKey)
+		values = append(values, s.OAuth.granted.secrets()...)
 	}
 	if s.tokens != nil {
 		if t := s.tokens.token.Load(); t != nil {

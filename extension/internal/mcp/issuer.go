@@ -17,18 +17,28 @@ import (
 
 // issuer is what is known of the authorization server and of what it is asked for.
 type issuer struct {
+	name     string
 	tokenURL string
 	audience string // of assertions
 	style    oauth2.AuthStyle
 	scopes   []string // that the MCP server has use for
 	resource string
+
+	// for what a person is asked
+	authorizeURL, registerURL string
+	methods                   []string // in which clients may say who they are; nil: not said
+	documents                 bool     // the id of a client may be the address of a document about it
+	saysIssuer                bool     // what it redirects to has its name
+	offline                   bool     // there is a scope for refresh tokens
 }
 
 // discover looks up what the registration does not say: the MCP server's description of itself (RFC 9728), then that of the
 // issuer (RFC 8414, or OpenID Connect's). What the MCP server says decides nothing but whether the issuer is one of its own.
 func (t *tokens) discover(ctx context.Context, ch *challenge) (*issuer, error) {
 	o := t.oauth
-	from := &issuer{tokenURL: o.TokenURL, audience: o.Issuer, style: oauth2.AuthStyleInHeader, resource: t.resource}
+	from := &issuer{
+		name: o.Issuer, tokenURL: o.TokenURL, audience: o.Issuer, style: oauth2.AuthStyleInHeader, resource: t.resource, authorizeURL: o.AuthorizationURL,
+	}
 	if o.AuthMethod == post {
 		from.style = oauth2.AuthStyleInParams
 	}
@@ -43,21 +53,38 @@ func (t *tokens) discover(ctx context.Context, ch *challenge) (*issuer, error) {
 		return nil, err
 	}
 	if described != nil {
-		if !slices.ContainsFunc(described.AuthorizationServers, func(s string) bool { return sameIssuer(s, o.Issuer) }) {
+		switch {
+		case o.Issuer == "" && len(described.AuthorizationServers) == 0:
+			return nil, fault.New(fault.ServerAuth, "it names no authorization server").WithHint(`Give "issuer" in oauth.`)
+		case o.Issuer == "":
+			from.name = described.AuthorizationServers[0]
+		case !slices.ContainsFunc(described.AuthorizationServers, func(s string) bool { return sameIssuer(s, o.Issuer) }):
 			return nil, fault.New(fault.ServerAuth, "it does not name %s as its authorization server", host(o.Issuer)).
 				WithHint("The client's secret is sent to the issuer of the registration only: aidb.update_mcp_server(oauth => …) changes it.")
 		}
 		from.resource = described.Resource
 		from.scopes = described.ScopesSupported[:min(len(described.ScopesSupported), maxScopes)]
 	}
+	if from.name == "" {
+		from.name = t.root() // protocol 2025-03-26: the server is its own
+	}
 	ask := &asker{base: t.base}
-	meta, err := auth.GetAuthServerMetadata(ctx, o.Issuer, &http.Client{Transport: ask, CheckRedirect: t.redirect})
+	meta, err := auth.GetAuthServerMetadata(ctx, from.name, &http.Client{Transport: ask, CheckRedirect: t.redirect})
 	switch {
 	case err != nil:
-		return nil, t.failure(ctx, ask, o.Issuer, err)
+		return nil, t.failure(ctx, ask, from.name, err)
+	case meta == nil && described == nil && o.Issuer == "":
+		// The same protocol has addresses for a server that publishes nothing.
+		from.tokenURL, from.authorizeURL, from.registerURL = from.name+"/token", from.name+"/authorize", from.name+"/register"
+		return from, nil
 	case meta == nil || meta.TokenEndpoint == "":
-		return nil, fault.New(fault.ServerAuth, "authorization server %s does not say where tokens are", host(o.Issuer)).
+		return nil, fault.New(fault.ServerAuth, "authorization server %s does not say where tokens are", host(from.name)).
 			WithHint(`Give "token_url" in oauth.`)
+	}
+	if o.ByPerson() {
+		if err := from.asks(meta); err != nil {
+			return nil, err
+		}
 	}
 	from.tokenURL, from.audience = meta.TokenEndpoint, meta.Issuer
 	methods := meta.TokenEndpointAuthMethodsSupported
@@ -65,6 +92,31 @@ func (t *tokens) discover(ctx context.Context, ch *challenge) (*issuer, error) {
 		from.style = oauth2.AuthStyleInParams
 	}
 	return from, nil
+}
+
+// asks notes what is published about how a person is asked.
+func (i *issuer) asks(meta *oauthex.AuthServerMeta) error {
+	switch {
+	case meta.AuthorizationEndpoint == "":
+		return fault.New(fault.ServerAuth, "authorization server %s does not say where a person is asked", host(i.name)).
+			WithHint(`Give "authorization_url" and "token_url" in oauth.`)
+	case !slices.Contains(meta.CodeChallengeMethodsSupported, "S256"):
+		return fault.New(fault.ServerAuth, "authorization server %s does not know PKCE with S256", host(i.name))
+	}
+	i.name, i.authorizeURL, i.registerURL = meta.Issuer, meta.AuthorizationEndpoint, meta.RegistrationEndpoint
+	i.methods, i.documents = meta.TokenEndpointAuthMethodsSupported, meta.ClientIDMetadataDocumentSupported
+	i.saysIssuer = meta.AuthorizationResponseIssParameterSupported
+	i.offline = slices.Contains(meta.ScopesSupported, offlineAccess)
+	return nil
+}
+
+// root is the origin of the server.
+func (t *tokens) root() string {
+	u, err := url.Parse(t.resource)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
 
 // described is what the MCP server says of itself; nil when it says nothing. Where it says something, it must be of itself.
@@ -75,7 +127,7 @@ func (t *tokens) described(ctx context.Context, ch *challenge) (*oauthex.Protect
 	}
 	o := t.oauth
 	const known = "/.well-known/oauth-protected-resource"
-	root := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+	root := t.root()
 	type place struct{ at, of string }
 	places := []place{{root + strings.TrimRight(known+u.EscapedPath(), "/"), t.resource}}
 	if u.Path != "" && u.Path != "/" {

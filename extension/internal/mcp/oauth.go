@@ -12,14 +12,21 @@ import (
 	"aidb/extension/internal/fault"
 )
 
-// OAuth is how aidb gets tokens for a server by itself: the client credentials grant, in which nobody is asked. Where the
-// client's secret may go is settled by whoever registers the server, never by the server: Issuer or TokenURL must be given.
+// OAuth is how aidb gets tokens for a server: by the client credentials grant, in which nobody is asked, or by the authorization
+// code that a person was given in a browser. Where a client's secret may go is settled by whoever registers the server, never by
+// the server: Issuer or TokenURL must be given with one.
 type OAuth struct {
+	// Grant is client_credentials or authorization_code; empty: the former.
+	Grant string `json:"grant,omitempty"`
+	// ClientID may be the address of the client's metadata document. Empty: with authorization_code aidb registers itself.
 	ClientID string `json:"client_id"`
 	// Issuer is the authorization server. Its token endpoint is looked up, and the MCP server must name it.
 	Issuer string `json:"issuer"`
 	// TokenURL is the token endpoint; nothing is looked up then.
 	TokenURL string `json:"token_url"`
+	// AuthorizationURL is where the person is asked, and RedirectURI where the browser is sent from there.
+	AuthorizationURL string `json:"authorization_url,omitempty"`
+	RedirectURI      string `json:"redirect_uri,omitempty"`
 	// Scope replaces what the server asks for.
 	Scope string `json:"scope"`
 	// Audience is a parameter that some authorization servers want.
@@ -33,7 +40,17 @@ type OAuth struct {
 	KeyID     string `json:"key_id"`
 
 	clientSecret, privateKey string
+	granted                  *Authorization // in use; nil: nobody has given one
 }
+
+// The grants.
+const (
+	byItself = "client_credentials"
+	byPerson = "authorization_code"
+)
+
+// ByPerson reports whether a person has to authorize the use of the server.
+func (o *OAuth) ByPerson() bool { return o != nil && o.Grant == byPerson }
 
 // What the JSON of the headers holds besides headers when there is an OAuth.
 const (
@@ -61,9 +78,8 @@ func ParseOAuth(settings json.RawMessage, secrets string) (o *OAuth, headers map
 	o.clientSecret, o.privateKey = values[clientSecret], values[privateKey]
 	delete(values, clientSecret)
 	delete(values, privateKey)
-	if (o.clientSecret == "") == (o.privateKey == "") {
-		return nil, nil, fault.New(fault.InvalidArgument, "oauth needs either client_secret or private_key beside the headers").
-			WithHint("It belongs into the JSON that headers, headers_env or headers_k8s_secret gives, not into oauth.")
+	if err := o.secretFits(); err != nil {
+		return nil, nil, err
 	}
 	if o.privateKey != "" && o.AuthMethod != "" {
 		return nil, nil, fault.New(fault.InvalidArgument, "oauth member 'auth_method' is for a client_secret")
@@ -75,6 +91,30 @@ func ParseOAuth(settings json.RawMessage, secrets string) (o *OAuth, headers map
 	}
 	return o, values, checkHeaders(values)
 }
+
+// secretFits looks at the secret, which is not in the settings, and at where it may go.
+func (o *OAuth) secretFits() error {
+	if o.ByPerson() && o.clientSecret == "" && o.privateKey == "" {
+		return nil // a public client, or one that registers itself
+	}
+	if (o.clientSecret == "") == (o.privateKey == "") {
+		return fault.New(fault.InvalidArgument, "oauth needs either client_secret or private_key beside the headers").
+			WithHint("It belongs into the JSON that headers, headers_env or headers_k8s_secret gives, not into oauth.")
+	}
+	switch {
+	case o.ClientID == "":
+		return noClient
+	case o.Issuer == "" && o.TokenURL == "":
+		return noIssuer
+	}
+	return nil
+}
+
+var (
+	noClient = fault.New(fault.InvalidArgument, "oauth member 'client_id' is missing")
+	noIssuer = fault.New(fault.InvalidArgument, "oauth needs issuer or token_url").
+			WithHint("They say where the client's secret may be sent, which is not the MCP server's to say.")
+)
 
 func (o *OAuth) settings(text json.RawMessage) error {
 	var members map[string]json.RawMessage
@@ -89,24 +129,29 @@ func (o *OAuth) settings(text json.RawMessage) error {
 	d.DisallowUnknownFields()
 	if d.Decode(o) != nil {
 		return fault.New(fault.InvalidArgument, "oauth has a member that is not known or not a text").
-			WithHint("Known are client_id, issuer, token_url, scope, audience, resource, auth_method, algorithm and key_id.")
+			WithHint("Known are grant, client_id, issuer, token_url, authorization_url, redirect_uri, scope, audience, resource, auth_method, algorithm and key_id.")
 	}
 	switch {
-	case o.ClientID == "":
-		return fault.New(fault.InvalidArgument, "oauth member 'client_id' is missing")
-	case o.Issuer == "" && o.TokenURL == "":
-		return fault.New(fault.InvalidArgument, "oauth needs issuer or token_url").
-			WithHint("They say where the client's secret may be sent, which is not the MCP server's to say.")
+	case o.Grant != "" && o.Grant != byItself && o.Grant != byPerson:
+		return fault.New(fault.InvalidArgument, "oauth member 'grant' must be client_credentials or authorization_code")
+	case o.ClientID == "" && (!o.ByPerson() || o.TokenURL != ""):
+		return noClient
+	case !o.ByPerson() && o.Issuer == "" && o.TokenURL == "":
+		return noIssuer
+	case !o.ByPerson() && (o.AuthorizationURL != "" || o.RedirectURI != ""):
+		return fault.New(fault.InvalidArgument, "oauth members 'authorization_url' and 'redirect_uri' are for the grant authorization_code")
+	case o.ByPerson() && (o.TokenURL == "") != (o.AuthorizationURL == ""):
+		return fault.New(fault.InvalidArgument, "oauth members 'authorization_url' and 'token_url' belong together")
 	case o.AuthMethod != "" && o.AuthMethod != basic && o.AuthMethod != post:
 		return fault.New(fault.InvalidArgument, "oauth member 'auth_method' must be client_secret_basic or client_secret_post")
 	}
-	for _, address := range []string{o.Issuer, o.TokenURL} {
+	for _, address := range []string{o.Issuer, o.TokenURL, o.AuthorizationURL, o.RedirectURI} {
 		u, err := url.Parse(address)
 		if address != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "") {
-			return fault.New(fault.InvalidArgument, "oauth members 'issuer' and 'token_url' must be http or https addresses without user information")
+			return fault.New(fault.InvalidArgument, "oauth members 'issuer', 'token_url', 'authorization_url' and 'redirect_uri' must be http or https addresses without user information")
 		}
 	}
-	for _, value := range []string{o.ClientID, o.Issuer, o.TokenURL, o.Scope, o.Audience, o.Algorithm, o.KeyID} {
+	for _, value := range []string{o.ClientID, o.Issuer, o.TokenURL, o.AuthorizationURL, o.RedirectURI, o.Scope, o.Audience, o.Algorithm, o.KeyID} {
 		if len(value) > maxOAuth || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			return fault.New(fault.InvalidArgument, "oauth has a value that cannot be sent")
 		}
@@ -120,6 +165,10 @@ func (o *OAuth) id() string {
 		return ""
 	}
 	settings, _ := json.Marshal(o) // texts only
-	sum := sha256.Sum256([]byte(string(settings) + "\x00" + o.clientSecret + "\x00" + o.privateKey))
+	whose := ""
+	if o.granted != nil {
+		whose = o.granted.ID
+	}
+	sum := sha256.Sum256([]byte(string(settings) + "\x00" + o.clientSecret + "\x00" + o.privateKey + "\x00" + whose))
 	return hex.EncodeToString(sum[:])
 }

@@ -88,12 +88,13 @@ type Pool struct {
 	sessions map[string]*session
 	legacy   map[string]bool // servers that speak an older protocol: they need not be asked again
 	tokens   map[string]*tokens
-	sweeper  *time.Timer // nil: there are no sessions
+	grants   map[string]*Authorization // the newest of each: see Newest
+	sweeper  *time.Timer               // nil: there are no sessions
 }
 
 // NewPool returns an empty pool.
 func NewPool(o Options) *Pool {
-	return &Pool{options: o, sessions: map[string]*session{}, legacy: map[string]bool{}, tokens: map[string]*tokens{}}
+	return &Pool{options: o, sessions: map[string]*session{}, legacy: map[string]bool{}, tokens: map[string]*tokens{}, grants: map[string]*Authorization{}}
 }
 
 // Reconfigure replaces the options. Sessions that depend on what has changed are closed.
@@ -154,6 +155,7 @@ func (p *Pool) session(ctx context.Context, srv *Server) (s *session, kept bool,
 	if s != nil && s.alive() {
 		s.used, srv.tokens = time.Now(), s.tokens
 		p.mu.Unlock()
+		srv.tokens.use(srv.OAuth)
 		return s, true, nil
 	}
 	delete(p.sessions, key)
@@ -161,6 +163,7 @@ func (p *Pool) session(ctx context.Context, srv *Server) (s *session, kept bool,
 	base, err := p.transport()
 	if err == nil && srv.OAuth != nil {
 		srv.tokens = p.tokensOf(srv, base)
+		srv.tokens.use(srv.OAuth)
 	}
 	p.mu.Unlock()
 	if err != nil {

@@ -30,6 +30,7 @@ import (
 const (
 	basic = "client_secret_basic"
 	post  = "client_secret_post"
+	none  = "none" // a client without one
 )
 
 const (
@@ -50,10 +51,11 @@ type tokens struct {
 	base     http.RoundTripper
 	redirect func(next *http.Request, via []*http.Request) error
 
-	token atomic.Pointer[oauth2.Token]
-	turn  chan struct{} // whoever gets a token holds it, and what is below
-	from  *issuer       // nil: not looked up
-	asked []string      // scopes
+	token   atomic.Pointer[oauth2.Token]
+	refusal atomic.Pointer[challenge] // the newest, where a person has to be asked
+	turn    chan struct{}             // whoever gets a token holds it, and what is below
+	from    *issuer                   // nil: not looked up
+	asked   []string                  // scopes
 }
 
 func newTokens(srv *Server, o Options, base http.RoundTripper) *tokens {
@@ -71,6 +73,9 @@ func newTokens(srv *Server, o Options, base http.RoundTripper) *tokens {
 // current returns the token to send: nil as long as the server has not asked for one and it is to say which.
 func (t *tokens) current(ctx context.Context) (*oauth2.Token, error) {
 	token := t.token.Load()
+	if t.oauth.ByPerson() {
+		return token, nil // whoever uses the server has replaced one that has run out
+	}
 	if token.Valid() || token == nil && t.oauth.TokenURL == "" {
 		return token, nil
 	}
@@ -108,6 +113,10 @@ func challenged(resp *http.Response) *challenge {
 // renew returns a token in place of an old one, which somebody else may have got meanwhile; nil when there is no other to
 // be had. ch is nil when the old one has run out.
 func (t *tokens) renew(ctx context.Context, old *oauth2.Token, ch *challenge) (*oauth2.Token, error) {
+	if t.oauth.ByPerson() {
+		t.refusal.Store(ch)
+		return nil, nil
+	}
 	select {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
@@ -159,16 +168,32 @@ func (t *tokens) request(ctx context.Context) (*oauth2.Token, error) {
 		t.asked = slices.Clone(t.from.scopes)
 		c.Scopes = t.asked
 	}
-	if o.Resource == nil {
-		c.EndpointParams.Set("resource", t.from.resource)
-	} else if *o.Resource != "" {
-		c.EndpointParams.Set("resource", *o.Resource)
+	for name, value := range o.about(t.from.resource) {
+		c.EndpointParams.Set(name, value)
+	}
+	return t.ask(ctx, c, t.from.audience)
+}
+
+// about are the parameters that say what a token is for.
+func (o *OAuth) about(resource string) map[string]string {
+	about := map[string]string{"resource": resource}
+	if o.Resource != nil {
+		about["resource"] = *o.Resource
+	}
+	if about["resource"] == "" {
+		delete(about, "resource")
 	}
 	if o.Audience != "" {
-		c.EndpointParams.Set("audience", o.Audience)
+		about["audience"] = o.Audience
 	}
-	if o.privateKey != "" {
-		signed, err := o.assertion(t.from.audience, time.Now())
+	return about
+}
+
+// ask asks for a token, by whatever grant is among the parameters; audience is that of an assertion.
+func (t *tokens) ask(ctx context.Context, c *clientcredentials.Config, audience string) (*oauth2.Token, error) {
+	o := t.oauth
+	if o.privateKey != "" && c.ClientID == o.ClientID {
+		signed, err := o.assertion(audience, time.Now())
 		if err != nil {
 			return nil, err
 		}
@@ -181,10 +206,10 @@ func (t *tokens) request(ctx context.Context) (*oauth2.Token, error) {
 	client := &http.Client{Transport: ask, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected }}
 	token, err := c.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
 	if err != nil {
-		return nil, t.failure(ctx, ask, t.from.tokenURL, err)
+		return nil, t.failure(ctx, ask, c.TokenURL, err)
 	}
 	if !strings.EqualFold(token.Type(), "Bearer") || len(token.AccessToken) > maxHeader {
-		return nil, fault.New(fault.ServerAuth, "authorization server %s gives a token that cannot be used", host(t.from.tokenURL))
+		return nil, fault.New(fault.ServerAuth, "authorization server %s gives a token that cannot be used", host(c.TokenURL))
 	}
 	return token, nil
 }

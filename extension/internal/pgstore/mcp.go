@@ -18,6 +18,7 @@ type MCPServer struct {
 	HeadersEnv  string
 	HeadersFile string
 	OAuth       json.RawMessage // settings without their secret, which is among the headers; nil: none
+	Granted     json.RawMessage // what a person has authorized; nil: nothing
 	Timeout     time.Duration   // 0: the setting's
 	Concurrency int             // 0: the default
 	Age         time.Duration   // of its list of tools; negative: it was never fetched
@@ -33,13 +34,14 @@ type MCPTool struct {
 	Allowed bool
 }
 
-const serverColumns = `s.name, s.url, s.transport, s.header_source, c.headers, s.headers_env, s.headers_file, s.oauth, s.timeout_ms,
+const serverColumns = `s.name, s.url, s.transport, s.header_source, c.headers, s.headers_env, s.headers_file, s.oauth, a.granted, s.timeout_ms,
        s.max_concurrency, coalesce(extract(epoch FROM clock_timestamp() - s.fetched_at), -1)::bigint`
 
 const serverSQL = `
 SELECT ` + serverColumns + `
 FROM aidb_internal.mcp_servers s
 LEFT JOIN aidb_internal.mcp_credentials c ON c.server = s.name
+LEFT JOIN aidb_internal.mcp_authorizations a ON a.server = s.name
 WHERE s.name = $1`
 
 const mcpToolSQL = `
@@ -48,12 +50,14 @@ SELECT ` + serverColumns + `, t.tool, t.hash, t.new_hash IS NOT NULL,
 FROM aidb_internal.mcp_tools t
 JOIN aidb_internal.mcp_servers s ON s.name = t.server
 LEFT JOIN aidb_internal.mcp_credentials c ON c.server = s.name
+LEFT JOIN aidb_internal.mcp_authorizations a ON a.server = s.name
 WHERE t.name = $1 AND t.listed`
 
 func (r *row) server() (MCPServer, error) {
 	s := MCPServer{Name: r.text(), URL: r.text(), Transport: r.text()}
 	source := r.text()
 	s.Headers, s.HeadersEnv, s.HeadersFile, s.OAuth = r.raw(), r.text(), r.text(), r.raw()
+	s.Granted = r.raw()
 	if ms := r.number(); ms != nil {
 		s.Timeout = time.Duration(*ms) * time.Millisecond
 	}
@@ -99,6 +103,42 @@ func (s *Store) MCPTool(ctx context.Context, name, purpose string) (MCPTool, boo
 	}
 	t.Tool, t.Hash, t.Waits, t.Allowed = r.text(), r.text(), r.bool(), r.bool()
 	return t, true, r.err
+}
+
+// MCPAuthorization returns what is kept of the authorization of a server, locked: what a person is being asked for, and what is
+// granted. nil: nothing.
+func (s *Store) MCPAuthorization(ctx context.Context, server string) (pending, granted json.RawMessage, err error) {
+	rows, err := s.host.Batch(ctx, spi.Statement{
+		SQL:  `SELECT a.pending, a.granted FROM aidb_internal.mcp_authorizations a WHERE a.server = $1 FOR UPDATE`,
+		Args: []any{server},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	r, ok := firstRow(rows)
+	if !ok {
+		return nil, nil, nil
+	}
+	pending, granted = r.raw(), r.raw()
+	return pending, granted, r.err
+}
+
+// BeginMCPAuthorization keeps what a person is asked for, beside what is granted.
+func (s *Store) BeginMCPAuthorization(ctx context.Context, server string, pending json.RawMessage) error {
+	_, err := s.host.Batch(ctx, spi.Statement{SQL: `
+INSERT INTO aidb_internal.mcp_authorizations (server, pending) VALUES ($1, $2::jsonb)
+ON CONFLICT (server) DO UPDATE SET pending = excluded.pending`, Args: []any{server, string(pending)}})
+	return err
+}
+
+// GrantMCPAuthorization keeps what is granted, and since when if it is new.
+func (s *Store) GrantMCPAuthorization(ctx context.Context, server string, granted json.RawMessage) error {
+	_, err := s.host.Batch(ctx, spi.Statement{SQL: `
+UPDATE aidb_internal.mcp_authorizations a SET granted = $2::jsonb,
+    pending = CASE WHEN a.pending ->> 'id' = $2::jsonb ->> 'id' THEN NULL ELSE a.pending END,
+    granted_at = CASE WHEN a.granted ->> 'id' = $2::jsonb ->> 'id' THEN a.granted_at ELSE clock_timestamp() END
+WHERE a.server = $1`, Args: []any{server, string(granted)}})
+	return err
 }
 
 // Stale returns the servers whose lists are older than that, those first that were fetched longest ago.

@@ -35,7 +35,7 @@ func run(ctx context.Context, scenario, url string) error {
 	name := "c_" + strings.NewReplacer("/", "_").Replace(scenario)
 	defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT aidb.delete_tool($1)`, name) }()
 	if strings.HasPrefix(scenario, "auth/") {
-		return authorised(ctx, conn, name, url)
+		return authorised(ctx, conn, scenario, name, url)
 	}
 	_, err = conn.Exec(ctx, `SELECT aidb.import_mcp_tools($1, $2)`, name, url)
 	if scenario == "initialize" {
@@ -60,9 +60,13 @@ func run(ctx context.Context, scenario, url string) error {
 	return err
 }
 
+// document is the address of a document about a client, which the authorization server of one scenario knows.
+const document = "https://conformance-test.local/client-metadata.json"
+
 // authorised registers a server that wants tokens as an administrator would: with what the authorization server has given the
-// client (MCP_CONFORMANCE_CONTEXT), and with that server's address, which he knows. Here it is in the server's description.
-func authorised(ctx context.Context, conn *pgx.Conn, name, url string) error {
+// client (MCP_CONFORMANCE_CONTEXT), and with that server's address, which he knows. Here it is in the server's description. Where
+// the client is not one that asks by itself, a person says yes.
+func authorised(ctx context.Context, conn *pgx.Conn, scenario, name, url string) error {
 	var client struct {
 		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
@@ -74,19 +78,72 @@ func authorised(ctx context.Context, conn *pgx.Conn, name, url string) error {
 			return err
 		}
 	}
-	if client.ID == "" {
-		client.ID, client.Secret = "no-client", "no-secret" // the scenario is not about one that is registered
+	secret, settings := map[string]string{}, map[string]string{}
+	if client.Secret != "" {
+		secret["client_secret"] = client.Secret
 	}
-	secret := map[string]string{"client_secret": client.Secret}
 	if client.Key != "" {
-		secret = map[string]string{"private_key": client.Key}
+		secret["private_key"] = client.Key
 	}
-	settings := map[string]string{"client_id": client.ID, "issuer": issuer(ctx, url), "algorithm": client.With}
+	if client.ID != "" {
+		settings = map[string]string{"client_id": client.ID, "issuer": issuer(ctx, url), "algorithm": client.With}
+	}
+	byItself := strings.HasPrefix(scenario, "auth/client-credentials")
+	if !byItself {
+		settings["grant"] = "authorization_code"
+	}
+	if scenario == "auth/basic-cimd" {
+		settings["client_id"] = document
+	}
 	_, err := conn.Exec(ctx, `SELECT aidb.import_mcp_tools($1, $2, headers => $3, oauth => $4)`, name, url, secret, settings)
 	if err != nil {
 		return err
 	}
-	_, err = conn.Exec(ctx, `SELECT aidb.run_tool(t.name) FROM aidb.mcp_tools t WHERE t.server = $1 LIMIT 1`, name)
+	if byItself {
+		return callFirst(ctx, conn, name)
+	}
+	var scope *string
+	for range 3 {
+		if err = saysYes(ctx, conn, name, scope); err == nil {
+			err = callFirst(ctx, conn, name)
+		}
+		var e *pgconn.PgError
+		if !errors.As(err, &e) {
+			return err
+		}
+		_, after, more := strings.Cut(e.Hint, "scope => '")
+		if !more {
+			return err
+		}
+		wanted, _, _ := strings.Cut(after, "'")
+		scope = &wanted
+	}
+	return err
+}
+
+func callFirst(ctx context.Context, conn *pgx.Conn, name string) error {
+	_, err := conn.Exec(ctx, `SELECT aidb.run_tool(t.name) FROM aidb.mcp_tools t WHERE t.server = $1 LIMIT 1`, name)
+	return err
+}
+
+// saysYes is what the person does: opens the address in a browser, here one that says yes by itself, and gives back the address
+// that it ends at.
+func saysYes(ctx context.Context, conn *pgx.Conn, name string, scope *string) error {
+	var address string
+	if err := conn.QueryRow(ctx, `SELECT aidb.authorize_mcp_server($1, $2)`, name, scope).Scan(&address); err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := browser.Do(r)
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close()
+	_, err = conn.Exec(ctx, `SELECT aidb.finish_mcp_authorization($1, $2)`, name, resp.Header.Get("Location"))
 	return err
 }
 
