@@ -155,7 +155,10 @@ func TestOutOfReach(t *testing.T) {
 			require.Equal(t, "42501", servertest.State(err), "%s of %s: %v", sql, r["name"], err)
 		}
 	}
-	for _, sql := range []string{"SELECT * FROM aidb_internal.action_tokens", "SELECT * FROM aidb_internal.model_credentials", "GRANT ALL ON ALL TABLES IN SCHEMA aidb_internal TO PUBLIC"} {
+	for _, sql := range []string{
+		"SELECT * FROM aidb_internal.action_tokens", "SELECT * FROM aidb_internal.model_credentials", "SELECT * FROM aidb_internal.mcp_credentials",
+		"SELECT * FROM aidb_internal.mcp_authorizations", "GRANT ALL ON ALL TABLES IN SCHEMA aidb_internal TO PUBLIC",
+	} {
 		require.Equal(t, "42501", servertest.State(call(sql)), sql)
 	}
 	require.NoError(t, call("SELECT count(*) FROM aidb.agents"), "reading what everybody may read")
