@@ -102,7 +102,7 @@ uninstall: ## take them away again
 	$$as rm -f "$$lib/aidb.so" "$$lib/aidb_go.so" "$$ext/aidb.control" "$$ext"/aidb--*.sql
 
 packages: ## the Debian packages that building and testing need, installed where they are missing
-	@tests/scripts/packages >&2
+	@MEANWHILE='$(GO_BUILD) -buildmode=pie ./extension ./tests/demo' tests/scripts/packages >&2
 
 # and what single tests need besides: they are skipped where it cannot be installed
 test-packages:
