@@ -62,11 +62,14 @@ maintain(const char *kind, Oid owner)
 		HeapTuple	row = SPI_tuptable->vals[i];
 		TupleDesc	desc = SPI_tuptable->tupdesc;
 		const char *outcome = column(row, desc, 2);
+		const char *rows = column(row, desc, 3);
+		const char *why = column(row, desc, 4);
 
 		left |= strcmp(outcome, "kept") == 0;
 		ereport(LOG,
 				(errmsg("aidb retention of %s: %s %s", kind, column(row, desc, 1), outcome),
-				 errdetail_internal("rows: %s; %s", column(row, desc, 3), column(row, desc, 4))));
+				 rows[0] ? errdetail_internal("%s rows%s%s", rows, why[0] ? ": " : "", why) :
+				 why[0] ? errdetail_internal("%s", why) : 0));
 	}
 	SPI_finish();
 	aidb_leave_owner(&scope);

@@ -1,5 +1,5 @@
 -- The tools that come with the extension. SQL and Go share this list: aidb.tools shows it, and the loop loads from it
--- what a model is told. What is not implemented is not listed.
+-- what a model is told.
 --
 --   function   the function a role needs EXECUTE on to use the tool
 --   params     array of {name, type, description, required, default?, enum?}; type is an SQL type name
