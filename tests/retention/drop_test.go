@@ -306,6 +306,6 @@ func TestKeeper_LooksAfterTheLogs(t *testing.T) {
 		return servertest.Value(t, admin, "SELECT status FROM aidb.log_partitions WHERE from_at = "+days("-60")) == "dropped"
 	}))
 	require.NoError(t, s.Stop(t.Context(), "fast"))
-	require.Empty(t, s.Processes())
+	require.NoError(t, s.WaitGone(patience)) // pg_ctl waits for the pid file, which goes before the process does
 	require.Empty(t, s.Crashes())
 }
