@@ -63,7 +63,7 @@ func New(rules Rules) (*Redactor, error) {
 			if err != nil {
 				return nil, err
 			}
-			r.nested = append(r.nested, form{pattern: nested, template: p[1]})
+			r.nested = append(r.nested, form{pattern: func() *regexp.Regexp { return nested }, template: p[1]})
 		}
 	}
 	for _, p := range rules.Patterns {

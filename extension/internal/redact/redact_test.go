@@ -148,3 +148,21 @@ func BenchmarkText(b *testing.B) {
 		r.Text(text)
 	}
 }
+
+// Patterns are compiled when they are needed, so a wrong one would be met in the middle of a call.
+func TestStructure_HasNoWrongPattern(t *testing.T) {
+	t.Parallel()
+	compiled := 0
+	for _, hints := range structure().table {
+		for _, h := range hints {
+			if h.gate != nil {
+				require.NotPanics(t, func() { h.gate() }, h.text)
+			}
+			for _, f := range h.forms {
+				require.NotPanics(t, func() { f.pattern() }, h.text)
+				compiled++
+			}
+		}
+	}
+	require.Greater(t, compiled, 50)
+}

@@ -12,7 +12,9 @@ import (
 // form is one structure of a secret; what is replaced keeps what template says of it. Where the text is JSON it stays JSON: no
 // pattern matches beyond the end of a string, or ends in the middle of an escape.
 type form struct {
-	pattern  *regexp.Regexp
+	// pattern is compiled when it is needed: half a hundred of them would be a third of the first call of a session, and most
+	// sessions never meet a hint.
+	pattern  func() *regexp.Regexp
 	template string
 	// notAfter are the bytes that may not stand before it, see the classes below.
 	notAfter func(byte) bool
@@ -22,7 +24,7 @@ type form struct {
 	random bool
 }
 
-func (f form) in(s string) string { return f.pattern.ReplaceAllString(s, f.template) }
+func (f form) in(s string) string { return f.pattern().ReplaceAllString(s, f.template) }
 
 const (
 	// word is what the name of a secret ends with.
@@ -121,8 +123,10 @@ var structure = sync.OnceValue(func() *structures {
 	return all
 })
 
-// at compiles a pattern that matches at the beginning only.
-func at(pattern string) *regexp.Regexp { return regexp.MustCompile(`^` + pattern) }
+// at is a pattern that matches at the beginning only.
+func at(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + pattern) })
+}
 
 func wordByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
@@ -153,7 +157,7 @@ type hint struct {
 	second byte // of the text, with the case bit: it tells most texts apart
 	forms  []*form
 	// gate is a look at the next gateBytes bytes that most texts do not pass; nil: there is none.
-	gate *regexp.Regexp
+	gate func() *regexp.Regexp
 }
 
 const gateBytes = 64
@@ -164,7 +168,7 @@ const caseBit = 0x20
 // add adds forms under hints, which is a list with blanks between.
 func (a *structures) add(hints string, forms ...*form) { a.addBehind(nil, hints, forms...) }
 
-func (a *structures) addBehind(gate *regexp.Regexp, hints string, forms ...*form) {
+func (a *structures) addBehind(gate func() *regexp.Regexp, hints string, forms ...*form) {
 	for _, text := range strings.Fields(hints) {
 		h := hint{text: text, second: text[1] | caseBit, forms: forms, gate: gate}
 		a.table[text[0]] = append(a.table[text[0]], h)
@@ -185,7 +189,7 @@ func structured(s string) string {
 			if h.second != s[i+1]|caseBit || len(s)-i < len(h.text) || !strings.EqualFold(s[i:i+len(h.text)], h.text) {
 				continue
 			}
-			if h.gate != nil && !h.gate.MatchString(s[i:min(len(s), i+gateBytes)]) {
+			if h.gate != nil && !h.gate().MatchString(s[i:min(len(s), i+gateBytes)]) {
 				continue
 			}
 			if !known {
@@ -196,12 +200,12 @@ func structured(s string) string {
 				if f.plain && isJSON || f.notAfter != nil && i > 0 && f.notAfter(s[i-1]) {
 					continue
 				}
-				m := f.pattern.FindStringSubmatchIndex(s[i:])
+				m := f.pattern().FindStringSubmatchIndex(s[i:])
 				if m == nil || f.random && !looksRandom(s[i+m[len(m)-2]:i+m[len(m)-1]]) {
 					continue
 				}
 				out = append(out, s[from:i]...)
-				out = f.pattern.ExpandString(out, f.template, s[i:], m)
+				out = f.pattern().ExpandString(out, f.template, s[i:], m)
 				from = i + m[1]
 				i = from - 1
 				break next
