@@ -165,12 +165,17 @@ func TestCancel_EndsTheCallAndLeavesTheSession(t *testing.T) {
 	db := database(t)
 	conn := connect(t, "keeper", db)
 	do(t, conn, "SET work_mem = '5MB'", "BEGIN", "DECLARE mine CURSOR FOR SELECT id FROM store.goods ORDER BY id", "FETCH 2 FROM mine", "SAVEPOINT s")
-	for _, sql := range []string{"SELECT pg_sleep(60)", "SELECT count(*) FROM generate_series(1, 1000000000)"} {
+	watcher, pid := connect(t, "postgres", db), value(t, conn, "SELECT pg_backend_pid()")
+	for sql, running := range map[string]string{
+		"SELECT pg_sleep(60)": "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND pid = " + pid,
+		// it writes what it makes to a temporary file
+		"SELECT count(*) FROM generate_series(1, 1000000000)": "SELECT count(*) FROM pg_ls_tmpdir() WHERE name LIKE 'pgsql_tmp" + pid + ".%'",
+	} {
 		before := takeFingerprint(t, conn)
 		sent := make(chan struct{})
 		go func() {
 			defer close(sent)
-			time.Sleep(300 * time.Millisecond) // long enough for the statement to run; too early would only cancel it sooner
+			cluster.Wait(20*time.Second, func() bool { return execute(context.WithoutCancel(t.Context()), watcher, running).output != "0" })
 			_ = conn.PgConn().CancelRequest(context.WithoutCancel(t.Context()))
 		}()
 		s := tell(t.Context(), conn, "guest_writes", sql)
