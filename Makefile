@@ -51,10 +51,13 @@ SQL_SCRIPT = build/aidb--$(EXTVERSION).sql
 GO ?= go
 GO_DEFAULTS = asyncpreemptoff=1
 GO_LDFLAGS = -s -w -X runtime.godebugDefault=$(GO_DEFAULTS)
-GO_BUILD = CGO_ENABLED=1 $(GO) build -buildvcs=false -trimpath
+# Names are looked up by Go's own resolver and not by the C library's: a lookup of the latter cannot be given up, and holds a thread
+# of the backend for as long as it hangs. It also leaves nothing but the bridge itself that waits for a C compiler.
+GO_TAGS = netgo,osusergo
+GO_BUILD = CGO_ENABLED=1 $(GO) build -buildvcs=false -trimpath -tags $(GO_TAGS)
 # A position-independent program is compiled as the library is, so that the two share what is compiled already: on a new
 # machine that is most of the time.
-GO_RUN = CGO_ENABLED=1 $(GO) run -buildvcs=false -trimpath -buildmode=pie
+GO_RUN = CGO_ENABLED=1 $(GO) run -buildvcs=false -trimpath -tags $(GO_TAGS) -buildmode=pie
 
 pkglibdir = $(shell $(PG_CONFIG) --pkglibdir)
 extensiondir = $(shell $(PG_CONFIG) --sharedir)/extension
