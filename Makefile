@@ -75,7 +75,7 @@ help: ## this list
 # PGXS keeps track of what is stale in the C part, go build in the Go part: both are asked every time.
 c-library:
 	@mkdir -p build/c_shim build/worker
-	@$(MAKE) -C build -f ../Makefile AIDB_PGXS=1 all-lib
+	@$(MAKE) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) -C build -f ../Makefile AIDB_PGXS=1 all-lib
 
 go-library:
 	@mkdir -p build
