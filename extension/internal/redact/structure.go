@@ -149,31 +149,36 @@ func looksRandom(s string) bool {
 type structures struct {
 	// table has the hints by their first byte, in both cases.
 	table [256][]hint
+	// pairs has a bit for the first two bytes of every hint, in both cases: most of a text is passed over by it.
+	pairs [1 << 16 / 64]uint64
 }
 
 // hint is what a structure begins with, in lower case.
 type hint struct {
-	text   string
-	second byte // of the text, with the case bit: it tells most texts apart
-	forms  []*form
+	text  string
+	forms []*form
 	// gate is a look at the next gateBytes bytes that most texts do not pass; nil: there is none.
 	gate func() *regexp.Regexp
 }
 
 const gateBytes = 64
 
-// caseBit is what small letters have and capital ones have not.
-const caseBit = 0x20
-
 // add adds forms under hints, which is a list with blanks between.
 func (a *structures) add(hints string, forms ...*form) { a.addBehind(nil, hints, forms...) }
 
 func (a *structures) addBehind(gate func() *regexp.Regexp, hints string, forms ...*form) {
 	for _, text := range strings.Fields(hints) {
-		h := hint{text: text, second: text[1] | caseBit, forms: forms, gate: gate}
+		h := hint{text: text, forms: forms, gate: gate}
+		upper := strings.ToUpper(text[:2])
 		a.table[text[0]] = append(a.table[text[0]], h)
-		if upper := strings.ToUpper(text[:1])[0]; upper != text[0] {
-			a.table[upper] = append(a.table[upper], h)
+		if upper[0] != text[0] {
+			a.table[upper[0]] = append(a.table[upper[0]], h)
+		}
+		for _, first := range [...]byte{text[0], upper[0]} {
+			for _, second := range [...]byte{text[1], upper[1]} {
+				pair := uint(first)<<8 | uint(second)
+				a.pairs[pair/64] |= 1 << (pair % 64)
+			}
 		}
 	}
 }
@@ -184,9 +189,14 @@ func structured(s string) string {
 	var out []byte
 	from, isJSON, known := 0, false, false
 	for i := 0; i+1 < len(s); i++ {
+		if pair := uint(s[i])<<8 | uint(s[i+1]); all.pairs[pair/64]&(1<<(pair%64)) == 0 {
+			continue
+		}
+		hints := all.table[s[i]]
 	next:
-		for _, h := range all.table[s[i]] {
-			if h.second != s[i+1]|caseBit || len(s)-i < len(h.text) || !strings.EqualFold(s[i:i+len(h.text)], h.text) {
+		for n := range hints {
+			h := &hints[n]
+			if len(s)-i < len(h.text) || !strings.EqualFold(s[i:i+len(h.text)], h.text) {
 				continue
 			}
 			if h.gate != nil && !h.gate().MatchString(s[i:min(len(s), i+gateBytes)]) {
