@@ -1,7 +1,7 @@
 /*
  * events.h
- *		What events.c and totals.c share: a question about events of policies,
- *		and what they came to.
+ *		What events.c, tally.c and totals.c share: a question about events of
+ *		policies, and what they came to.
  */
 #ifndef AIDB_EVENTS_H
 #define AIDB_EVENTS_H
@@ -13,6 +13,12 @@
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+
+/* columns of aidb_internal.session_events */
+enum
+{
+	EVENT_ID = 1, EVENT_SESSION, EVENT_POLICY, EVENT_TOOL, EVENT_PARAMS, EVENT_FROM, EVENT_TO, EVENT_AT, EVENT_PRINCIPAL
+};
 
 typedef struct Question
 {
@@ -30,11 +36,27 @@ typedef struct Tally
 	Datum		sum;			/* numeric */
 } Tally;
 
+/* Events that are read one by one. */
+typedef struct Reading
+{
+	Relation	table;
+	Relation	index;
+	SysScanDesc scan;
+} Reading;
+
+/* events.c */
+extern bool aidb_event_is_mine(const char *session, const char *policy, Oid user, Oid owner);
+
+/* tally.c */
+extern void aidb_begin_events(Reading *r, const Question *q, bool by_time, int64 after, int64 below);
+extern void aidb_end_events(Reading *r);
+extern Datum aidb_zero(void);
+extern void aidb_tally_events(const Question *q, bool all, Oid owner, Tally *tally);
+
 /* totals.c */
 extern int64 aidb_keepable(const Question *q);
-extern bool aidb_worth_keeping(int64 calls);
-extern void aidb_note_total(const Question *q, int64 seen, const Tally *tally);
-extern int64 aidb_read_total(const Question *q, Tally *tally);
+extern void aidb_note_total(const Question *q, int64 since, int64 upto, const Tally *tally);
+extern bool aidb_read_total(const Question *q, int64 below, int64 *since, int64 *upto, Tally *tally);
 
 static inline void
 set_key(ScanKey key, Relation table, AttrNumber column, StrategyNumber strategy, RegProcedure proc, Datum value)

@@ -2,10 +2,11 @@
  * totals.c
  *		What conditions of temporal policies have counted, kept.
  *
- * A question about the last hour reads the events of the last hour.  One about
- * all time must not read them all, for each call again: what they came to until
- * some event is kept (aidb_internal.event_totals), and only those after it are
- * read.  The guard keeps it, when they have become many.
+ * A question about all time, or about a time in which much has happened, must
+ * not read all of it, for each call again.  What the events came to until some
+ * event is kept (aidb_internal.event_totals), every now and then: the guard does
+ * it, when they have become many.  They are counted since the first event that
+ * somebody asked for: since tells totals apart that cannot be subtracted.
  *
  * Until which event?  Events get their numbers before they are committed, so an
  * older one may come to light later, and would be counted never.  Whoever writes
@@ -27,13 +28,12 @@
 
 #define AIDB_LOCK_EVENTS 0xA1DE /* beside those of guard.c and requests.c */
 #define LOCKS 1024				/* of a transaction at most, however many sessions it writes to */
-#define WORTH_KEEPING 64		/* events after those that were kept */
 #define MAX_KEY 2000			/* bytes, of what goes into the index */
 
 /* columns of aidb_internal.event_totals */
 enum
 {
-	TOTAL_KIND = 1, TOTAL_WHO, TOTAL_TOOL, TOTAL_PATH, TOTAL_UPTO, TOTAL_CALLS, TOTAL_SUM
+	TOTAL_KIND = 1, TOTAL_WHO, TOTAL_TOOL, TOTAL_PATH, TOTAL_UPTO, TOTAL_CALLS, TOTAL_SUM, TOTAL_SINCE
 };
 
 /* The machine whose condition is being evaluated, or NULL. */
@@ -47,12 +47,13 @@ typedef struct Total
 	char	   *upto;
 	char	   *calls;
 	char	   *sum;
+	char	   *since;
 } Total;
 
 static const char *const keep_sql =
-	"INSERT INTO aidb_internal.event_totals AS t (kind, who, tool_name, path, upto, calls, total) "
-	"VALUES ($1, $2, $3, $4, $5::bigint, $6::bigint, $7::numeric) ON CONFLICT ON CONSTRAINT event_totals_pkey "
-	"DO UPDATE SET upto = excluded.upto, calls = excluded.calls, total = excluded.total WHERE t.upto < excluded.upto";
+	"INSERT INTO aidb_internal.event_totals AS t (kind, who, tool_name, path, upto, calls, total, since) "
+	"VALUES ($1, $2, $3, $4, $5::bigint, $6::bigint, $7::numeric, $8::bigint) ON CONFLICT ON CONSTRAINT event_totals_pkey "
+	"DO UPDATE SET since = excluded.since, calls = excluded.calls, total = excluded.total WHERE t.since > excluded.since";
 
 /* --- which events are there to be seen ------------------------------------------------ */
 
@@ -125,16 +126,16 @@ aidb_events_keep(AidbGuard *g)
 	{
 		Total	   *t = lfirst(lc);
 		const char *args[] = {t->q.of_principal ? "principal" : "session", t->q.who, t->q.tool,
-		t->q.path ? t->q.path : "", t->upto, t->calls, t->sum ? t->sum : "0"};
+		t->q.path ? t->q.path : "", t->upto, t->calls, t->sum, t->since};
 
-		aidb_execute(keep_sql, 7, args);
+		aidb_execute(keep_sql, 8, args);
 	}
 	g->totals = NIL;
 }
 
 /* The answer is to be kept, by the machine in hand. */
 void
-aidb_note_total(const Question *q, int64 seen, const Tally *tally)
+aidb_note_total(const Question *q, int64 since, int64 upto, const Tally *tally)
 {
 	MemoryContext old = MemoryContextSwitchTo(asking_memory);
 	Total	   *t = palloc0(sizeof(Total));
@@ -143,7 +144,8 @@ aidb_note_total(const Question *q, int64 seen, const Tally *tally)
 	t->q.who = pstrdup(q->who);
 	t->q.tool = pstrdup(q->tool);
 	t->q.path = q->path ? pstrdup(q->path) : NULL;
-	t->upto = psprintf(INT64_FORMAT, seen);
+	t->since = psprintf(INT64_FORMAT, since);
+	t->upto = psprintf(INT64_FORMAT, upto);
 	t->calls = psprintf(INT64_FORMAT, tally->calls);
 	t->sum = DatumGetCString(DirectFunctionCall1(numeric_out, tally->sum));
 	asking->totals = lappend(asking->totals, t);
@@ -156,41 +158,47 @@ aidb_keepable(const Question *q)
 {
 	const char *who = asking ? (q->of_principal ? asking->principal : asking->session) : NULL;
 
-	if (q->windowed || who == NULL || strcmp(who, q->who) != 0 ||
+	if (who == NULL || strcmp(who, q->who) != 0 ||
 		strlen(q->who) + strlen(q->tool) + (q->path ? strlen(q->path) : 0) > MAX_KEY)
 		return -1;
 	return q->of_principal ? asking->principal_seen : asking->session_seen;
 }
 
-/* What is kept already; the event until which it is. */
-int64
-aidb_read_total(const Question *q, Tally *tally)
+/*
+ * The last that is kept of what came before an event, counted since a given one
+ * (-1: any).  False: nothing is.
+ */
+bool
+aidb_read_total(const Question *q, int64 below, int64 *since, int64 *upto, Tally *tally)
 {
 	Relation	table = table_open(aidb_own_relation("event_totals"), AccessShareLock);
+	Relation	index = index_open(aidb_own_relation("event_totals_pkey"), AccessShareLock);
 	const char *values[] = {q->of_principal ? "principal" : "session", q->who, q->tool, q->path ? q->path : ""};
-	ScanKeyData keys[4];
+	ScanKeyData keys[6];
 	SysScanDesc scan;
 	HeapTuple	row;
-	int64		upto = 0;
+	bool		found = false;
 
-	for (int i = 0; i < (int) lengthof(keys); i++)
+	for (int i = 0; i < (int) lengthof(values); i++)
 		set_key(&keys[i], table, TOTAL_KIND + i, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(values[i]));
-	scan = systable_beginscan(table, aidb_own_relation("event_totals_pkey"), true, GetActiveSnapshot(), lengthof(keys), keys);
-	row = systable_getnext(scan);
-	/* of a past event, what came after it has not happened yet */
-	if (row && DatumGetInt64(field(table, row, TOTAL_UPTO)) < aidb_replayed_event)
+	set_key(&keys[4], table, TOTAL_UPTO, BTLessStrategyNumber, F_INT8LT, Int64GetDatum(below));
+	set_key(&keys[5], table, TOTAL_UPTO, BTGreaterEqualStrategyNumber, F_INT8GE, Int64GetDatum(*since));
+	scan = systable_beginscan_ordered(table, index, GetActiveSnapshot(), lengthof(keys), keys);
+	while (!found && (row = systable_getnext_ordered(scan, BackwardScanDirection)) != NULL)
 	{
-		upto = DatumGetInt64(field(table, row, TOTAL_UPTO));
+		int64		from = DatumGetInt64(field(table, row, TOTAL_SINCE));
+
+		CHECK_FOR_INTERRUPTS();
+		if (*since >= 0 && from != *since)
+			continue;
+		found = true;
+		*since = from;
+		*upto = DatumGetInt64(field(table, row, TOTAL_UPTO));
 		tally->calls = DatumGetInt64(field(table, row, TOTAL_CALLS));
 		tally->sum = PointerGetDatum(PG_DETOAST_DATUM_COPY(field(table, row, TOTAL_SUM)));
 	}
-	systable_endscan(scan);
+	systable_endscan_ordered(scan);
+	index_close(index, AccessShareLock);
 	table_close(table, AccessShareLock);
-	return upto;
-}
-
-bool
-aidb_worth_keeping(int64 calls)
-{
-	return calls >= WORTH_KEEPING;
+	return found;
 }

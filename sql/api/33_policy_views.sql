@@ -47,8 +47,8 @@ REVOKE ALL ON FUNCTION aidb_internal.forget_totals() FROM PUBLIC;
 CREATE OR REPLACE TRIGGER session_events_deleted AFTER DELETE ON aidb_internal.session_events
     REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION aidb_internal.forget_totals();
 CREATE OR REPLACE TRIGGER session_events_changed AFTER UPDATE ON aidb_internal.session_events
-    FOR EACH ROW WHEN ((OLD.id, OLD.session_id, OLD.principal, OLD.tool_name, OLD.params, OLD.rank)
-                       IS DISTINCT FROM (NEW.id, NEW.session_id, NEW.principal, NEW.tool_name, NEW.params, NEW.rank))
+    FOR EACH ROW WHEN ((OLD.id, OLD.session_id, OLD.principal, OLD.tool_name, OLD.params, OLD.rank, OLD.called_at)
+                       IS DISTINCT FROM (NEW.id, NEW.session_id, NEW.principal, NEW.tool_name, NEW.params, NEW.rank, NEW.called_at))
     EXECUTE FUNCTION aidb_internal.forget_totals();
 CREATE OR REPLACE TRIGGER session_events_truncated AFTER TRUNCATE ON aidb_internal.session_events
     FOR EACH STATEMENT EXECUTE FUNCTION aidb_internal.forget_totals();

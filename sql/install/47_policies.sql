@@ -112,12 +112,14 @@ CREATE TABLE aidb_internal.event_totals (
     upto bigint NOT NULL,
     calls bigint NOT NULL,
     total numeric NOT NULL,
-    CONSTRAINT event_totals_pkey PRIMARY KEY (kind, who, tool_name, path),
+    since bigint NOT NULL,
+    CONSTRAINT event_totals_pkey PRIMARY KEY (kind, who, tool_name, path, upto),
     CONSTRAINT event_totals_kind_check CHECK (kind IN ('session', 'principal'))
 );
 COMMENT ON TABLE aidb_internal.event_totals IS
-    'What the events of a session or a principal came to until one of them, so that a condition over all time need not read them all. Only the guard writes it; a change of events by a superuser deletes it.';
+    'What the events of a session or a principal came to until one of them, so that a condition over much need not read it all. Only the guard writes it; a change of events by a superuser deletes it.';
 COMMENT ON COLUMN aidb_internal.event_totals.who IS 'A session or a principal, as kind says.';
 COMMENT ON COLUMN aidb_internal.event_totals.path IS 'The argument that is summed up; the empty text: calls are only counted.';
 COMMENT ON COLUMN aidb_internal.event_totals.upto IS 'The id of the last event that may be in it.';
+COMMENT ON COLUMN aidb_internal.event_totals.since IS 'The id of the first event that may be in it; 0: all are. Only totals since the same event can be subtracted.';
 REVOKE ALL ON aidb_internal.event_totals FROM PUBLIC;
