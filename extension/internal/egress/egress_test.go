@@ -133,6 +133,20 @@ func TestPolicy_CheckAddr(t *testing.T) {
 	require.Error(t, Policy{}.CheckAddr("trap.example", addr("fe80::1%eth0"), false))
 	require.Error(t, Policy{}.CheckAddr("trap.example", addr("fd00:ec2::254"), false))
 	require.NoError(t, Policy{List: listed}.CheckAddr("trap.example", addr("169.254.169.254"), false))
+
+	// what a gateway makes of it counts
+	for _, a := range []string{"64:ff9b::a9fe:a9fe", "64:ff9b:1::a9fe:a9fe", "2002:a9fe:a9fe::1", "::169.254.169.254"} {
+		require.ErrorContains(t, Policy{}.CheckAddr("trap.example", addr(a), false), "link-local", a)
+		require.NoError(t, Policy{List: listed}.CheckAddr("trap.example", addr(a), false), a)
+	}
+	public := Policy{PublicOnly: true}
+	for _, a := range []string{"64:ff9b::10.0.0.1", "2002:a00:1::", "::ffff:10.0.0.1", "64:ff9b::127.0.0.1"} {
+		require.ErrorContains(t, public.CheckAddr("inside.example", addr(a), false), "private", a)
+	}
+	for _, a := range []string{"64:ff9b::93.184.216.34", "2002:5db8:d822::1", "2001:db8::1"} {
+		require.NoError(t, public.CheckAddr("a.example", addr(a), false), a)
+	}
+	require.NoError(t, public.CheckAddr("localhost", addr("::1"), true))
 }
 
 func client(p Policy) *http.Client { return NewGuard(p, 0).Client(&http.Transport{}) }

@@ -85,15 +85,16 @@ func (p Policy) CheckAddr(host string, a netip.Addr, plain bool) error {
 
 func (p Policy) checkAddr(host string, a netip.Addr) error {
 	a = a.Unmap().WithZone("")
-	inside := p.PublicOnly && (private(a) || a.IsLoopback() && !loopbackName(host))
-	if !inside && !reserved(a) || p.List.Addr(a) {
+	end := carried(a)
+	inside := p.PublicOnly && (private(end) || end.IsLoopback() && !loopbackName(host))
+	if !inside && !reserved(end) || p.List.Addr(a) || p.List.Addr(end) {
 		return nil
 	}
 	what := "address " + fault.Name(a.String())
 	if _, ok := literal(host); !ok {
 		what = "address " + fault.Name(a.String()) + " of host " + fault.Name(host)
 	}
-	if inside && !reserved(a) {
+	if inside && !reserved(end) {
 		return fault.Wrap(ErrDenied, fault.Privilege, "%s is not allowed: it is private", what).
 			WithHint("An administrator can allow it by naming the address in %s.", p.parameter())
 	}
@@ -113,6 +114,32 @@ var metadata = []netip.Addr{
 	netip.MustParseAddr("168.63.129.16"),
 	netip.MustParseAddr("fd00:ec2::254"),
 	netip.MustParseAddr("fd20:ce::254"),
+}
+
+// The networks whose addresses carry an IPv4 address to a gateway, and where in them it stands: NAT64 (RFC 6052, RFC 8215),
+// 6to4 (RFC 3056), and the compatible addresses of old (RFC 4291).
+var gateways = []struct {
+	prefix netip.Prefix
+	at     int
+}{
+	{netip.MustParsePrefix("64:ff9b::/96"), 12},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},
+	{netip.MustParsePrefix("2002::/16"), 2},
+	{netip.MustParsePrefix("::/96"), 12},
+}
+
+// carried is where a connection to the address ends: the IPv4 address that a gateway finds in it, or the address itself.
+func carried(a netip.Addr) netip.Addr {
+	if a == netip.IPv6Loopback() {
+		return a
+	}
+	for _, g := range gateways {
+		if g.prefix.Contains(a) {
+			b := a.As16()
+			return netip.AddrFrom4([4]byte(b[g.at : g.at+4]))
+		}
+	}
+	return a
 }
 
 // The addresses that carriers share among their customers count as private.
