@@ -66,6 +66,7 @@ extern void aidb_error_reset(void);
  */
 #define aidb_refused(reason) aidb_refused_in((reason), __func__)
 extern int	aidb_refused_in(const char *reason, const char *function);
+extern void aidb_error_in_text(void *sql);
 extern const char *aidb_error_reason(const ErrorData *e);
 extern void aidb_error_fields(StringInfo buf, const ErrorData *e);
 extern void aidb_raise_from_go(AidbReader *r) __attribute__((noreturn));

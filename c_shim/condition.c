@@ -137,20 +137,6 @@ analyse(const char *sql)
 	return expr;
 }
 
-/* Errors point into the condition, not into the statement that brought it. */
-static void
-show_condition(void *sql)
-{
-	int			position = geterrposition();
-
-	if (position > 0)
-	{
-		errposition(0);
-		internalerrposition(position);
-		internalerrquery(sql);
-	}
-}
-
 /* Planned as its owner, who must be able to read what it names.  EXPLAIN checks that without running it. */
 static void
 explain(const char *expression, Oid owner)
@@ -168,7 +154,7 @@ aidb_plan_condition(PG_FUNCTION_ARGS)
 {
 	/* the line's end closes a comment that the text leaves open */
 	char	   *sql = psprintf("SELECT (%s\n)", text_to_cstring(PG_GETARG_TEXT_PP(0)));
-	ErrorContextCallback callback = {.previous = error_context_stack,.callback = show_condition,.arg = sql};
+	ErrorContextCallback callback = {.previous = error_context_stack,.callback = aidb_error_in_text,.arg = sql};
 	Expr	   *volatile expr = NULL;
 	char	   *expression;
 

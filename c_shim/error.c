@@ -33,6 +33,23 @@ aidb_refused_in(const char *reason, const char *function)
 	return 0;
 }
 
+/*
+ * An error context callback: errors point into the text that is being looked
+ * at, not into the statement that brought it.
+ */
+void
+aidb_error_in_text(void *sql)
+{
+	int			position = geterrposition();
+
+	if (position > 0)
+	{
+		errposition(0);
+		internalerrposition(position);
+		internalerrquery(sql);
+	}
+}
+
 /* NULL when the error is not a refusal at all. */
 const char *
 aidb_error_reason(const ErrorData *e)

@@ -139,12 +139,15 @@ aidb_placeholders(PG_FUNCTION_ARGS)
 	Datum		values[4];
 	bool		nulls[4] = {false};
 	Datum		names[MAX_PARAMETERS];
+	ErrorContextCallback callback = {.previous = error_context_stack,.callback = aidb_error_in_text,.arg = source};
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "aidb_placeholders must return a row");
 	initStringInfo(&f.sql);
 	initStringInfo(&f.ignored);
+	error_context_stack = &callback;
 	scan(source, &f);
+	error_context_stack = callback.previous;
 	for (int i = 0; i < f.n; i++)
 		names[i] = CStringGetTextDatum(f.names[i]);
 	values[0] = CStringGetTextDatum(source);

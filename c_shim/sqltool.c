@@ -148,22 +148,29 @@ column_names(Query *query)
 	return names;
 }
 
-/* Nobody's code is run with the owner's rights meanwhile (functions.c). */
+/*
+ * What both functions do with the statement, their first argument.  Nobody's
+ * code is run with the owner's rights meanwhile (functions.c).
+ */
 static Datum
-while_looking(PGFunction look, FunctionCallInfo fcinfo)
+while_looking(Datum (*look) (FunctionCallInfo fcinfo, const char *sql), FunctionCallInfo fcinfo)
 {
+	char	   *sql = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	ErrorContextCallback callback = {.previous = error_context_stack,.callback = aidb_error_in_text,.arg = sql};
 	volatile Datum result = (Datum) 0;
 
+	error_context_stack = &callback;
 	aidb_looking = true;
 	PG_TRY();
 	{
-		result = look(fcinfo);
+		result = look(fcinfo, sql);
 	}
 	PG_FINALLY();
 	{
 		aidb_looking = false;
 	}
 	PG_END_TRY();
+	error_context_stack = callback.previous;
 	return result;
 }
 
@@ -175,9 +182,8 @@ while_looking(PGFunction look, FunctionCallInfo fcinfo)
  * when they cannot be known.
  */
 static Datum
-check_tool(PG_FUNCTION_ARGS)
+check_tool(FunctionCallInfo fcinfo, const char *sql)
 {
-	char	   *sql = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	bool		read_only = PG_GETARG_BOOL(2);
 	RawStmt    *raw = parse_one(sql);
 	int			level = NewGUCNestLevel();
@@ -349,9 +355,8 @@ collect(Node *node, void *context)
  * or function does beneath is not its caller's privilege and is not looked at.
  */
 static Datum
-missing_privileges(PG_FUNCTION_ARGS)
+missing_privileges(FunctionCallInfo fcinfo, const char *sql)
 {
-	char	   *sql = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	RawStmt    *raw = parse_one(sql);
 	Missing		m = {.role = PG_GETARG_OID(2)};
 	int			n;

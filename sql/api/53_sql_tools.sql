@@ -173,7 +173,8 @@ DECLARE
 BEGIN
     IF EXISTS (SELECT FROM aidb.tools x WHERE x.name = t.name) THEN
         RAISE EXCEPTION 'tool % already exists', aidb_internal.quoted(t.name) USING ERRCODE = 'duplicate_object',
-            DETAIL = format('It is a %s.', (SELECT replace(x.tool_type, '_', ' ') FROM aidb.tools x WHERE x.name = t.name LIMIT 1));
+            DETAIL = (SELECT CASE x.tool_type WHEN 'native_tool' THEN 'It is a native tool.' WHEN 'sql_tool' THEN 'It is a SQL tool.'
+                                              ELSE 'It is a tool of an MCP server.' END FROM aidb.tools x WHERE x.name = t.name LIMIT 1);
     ELSIF EXISTS (SELECT FROM aidb_internal.mcp_servers m WHERE m.name = t.name) THEN
         RAISE EXCEPTION 'tool % already exists', aidb_internal.quoted(t.name) USING ERRCODE = 'duplicate_object',
             DETAIL = 'It is an MCP server.';

@@ -238,6 +238,12 @@ func TestCreateSQLTool_RefusesWhatCannotBeOne(t *testing.T) {
 		require.Equal(t, c.state, servertest.State(err), "%s: %v", c.statement, err)
 		require.Contains(t, err.Error(), c.want, c.statement)
 	}
+	for statement, place := range map[string]string{"SELECT form x wher": "wher", "SELECT nothing FROM w.t": "nothing FROM w.t", "SELECT 'open": "'open", "SELECT w.t.nothing FROM w.t": "w.t.nothing FROM w.t"} {
+		var e *pgconn.PgError
+		require.ErrorAs(t, tryCreate(t, ann, "t1", statement, ""), &e)
+		require.Equal(t, statement, e.InternalQuery, "an error shows the statement, not the one that brought it")
+		require.Equal(t, place, statement[e.InternalPosition-1:])
+	}
 	require.Equal(t, "0", servertest.Value(t, ann, "SELECT count(*) FROM aidb.sql_tool_registry WHERE name = 't1'"))
 	var many []string
 	for i := range 101 {
