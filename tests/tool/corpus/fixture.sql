@@ -46,6 +46,7 @@ CREATE FUNCTION w.sly_final(x text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SE
 CREATE FUNCTION w.sly_true(x text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT w.put(x) = 1 $$;
 CREATE FUNCTION w.sly_configure() RETURNS text LANGUAGE sql STABLE AS $$ SELECT set_config('app.x', 'y', false) $$;
 CREATE FUNCTION w.sly_create() RETURNS integer LANGUAGE sql STABLE AS $$ CREATE TABLE w.made_by_sly (a integer); SELECT 1 $$;
+CREATE FUNCTION w.sly_explain() RETURNS integer LANGUAGE sql STABLE AS $$ EXPLAIN ANALYZE DELETE FROM w.log; SELECT 1 $$;
 CREATE FUNCTION w.volatile_reader() RETURNS integer LANGUAGE plpgsql AS $$ BEGIN RETURN 1; END $$;
 -- a view of this one is made before it turns bad
 CREATE FUNCTION w.turned(x text) RETURNS integer LANGUAGE sql STABLE AS $$ SELECT length(x) $$;

@@ -167,13 +167,15 @@ SELECT last_value FROM w.seq
 SELECT rolname FROM pg_roles WHERE rolname = current_user
 SELECT extname, extversion FROM pg_extension
 
--- EXPLAIN runs nothing
+-- EXPLAIN shows what the statement would do
 EXPLAIN SELECT * FROM w.t
 EXPLAIN (FORMAT JSON, VERBOSE, COSTS off) SELECT * FROM w.t WHERE id = 1
 EXPLAIN DELETE FROM w.t
 EXPLAIN INSERT INTO w.u VALUES (9, 1, 'x')
 EXPLAIN WITH x AS (UPDATE w.t SET n = 0 RETURNING id) SELECT * FROM x
 EXPLAIN (ANALYZE, ANALYZE false) DELETE FROM w.t
+EXPLAIN SELECT id FROM w.t FOR UPDATE
+EXPLAIN UPDATE w.t SET n = w.twice(n) WHERE id = w.twice(1)
 
 -- parameters
 [x integer = 2] SELECT s FROM w.t WHERE id = ${x}

@@ -191,6 +191,23 @@ SELECT w.sly_cte('x') AS a
 -- reason: it contains INSERT
 SELECT w.sly_insert('x') AS a
 
+-- reason: is VOLATILE
+EXPLAIN SELECT w.put('x') AS a
+EXPLAIN SELECT w.sly_immutable('x') AS a
+EXPLAIN SELECT id FROM w.t WHERE id = w.sly('x')
+EXPLAIN DELETE FROM w.t WHERE id = w.sly_immutable('x')
+EXPLAIN SELECT a FROM w.view_sly
+EXPLAIN SELECT 'x'::text::w.noted_loud AS a
+
+-- reason: it contains DELETE
+EXPLAIN SELECT w.sly_cte('x') AS a
+
+-- reason: is not a query
+EXPLAIN EXECUTE p
+EXPLAIN CREATE TABLE w.made AS SELECT 1 AS a
+EXPLAIN DECLARE c CURSOR FOR SELECT 1 AS a
+SELECT w.sly_explain() AS a
+
 -- reason: runs a statement that is not known before
 SELECT * FROM ts_stat('SELECT to_tsvector(w.put(''x'')::text)')
 SELECT ts_rewrite('a'::tsquery, 'SELECT ''a''::tsquery, ''b''::tsquery FROM w.put(''x'')') AS a
