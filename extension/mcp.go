@@ -117,7 +117,8 @@ func (r *remote) registered(ctx context.Context, row *pgstore.MCPServer) (*mcp.S
 	}
 	srv := &mcp.Server{
 		Name: row.Name, URL: row.URL, Transport: row.Transport, Headers: headers, OAuth: oauth, Timeout: row.Timeout, Concurrency: row.Concurrency,
-		User: strconv.Itoa(len(r.start.Caller)) + ":" + r.start.Caller + r.start.Principal, Turns: gate{r.host, "mcp_server", row.Name, r.settled},
+		AnswersDefaults: row.Elicitation,
+		User:            strconv.Itoa(len(r.start.Caller)) + ":" + r.start.Caller + r.start.Principal, Turns: gate{r.host, "mcp_server", row.Name, r.settled},
 	}
 	if srv.Timeout == 0 {
 		srv.Timeout = r.limits.Timeout

@@ -14,7 +14,7 @@ REVOKE ALL ON FUNCTION aidb_internal.fetch_mcp_tools(text, boolean) FROM PUBLIC;
 -- headers can be sent, is known where they are used.
 CREATE OR REPLACE FUNCTION aidb_internal.check_mcp_server(
     url text, transport text, headers jsonb, tool_filter text[], headers_env text, headers_k8s_secret text,
-    timeout_ms integer, max_concurrency integer)
+    timeout_ms integer, max_concurrency integer, elicitation text)
 RETURNS void
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -26,6 +26,8 @@ BEGIN
         problem := 'Invalid parameters: url must be an http or https address without user information';
     ELSIF transport IS NOT NULL AND transport NOT IN ('streamable_http', 'sse') THEN
         problem := format('Invalid parameters: transport %s is not one of streamable_http, sse', aidb_internal.quoted(transport));
+    ELSIF elicitation NOT IN ('none', 'defaults') THEN
+        problem := format('Invalid parameters: elicitation %s is not one of none, defaults', aidb_internal.quoted(elicitation));
     ELSIF timeout_ms <= 0 OR max_concurrency <= 0 THEN
         problem := 'Invalid parameters: timeout_ms and max_concurrency must be greater than zero';
     ELSIF (headers IS NOT NULL)::integer + (headers_env IS NOT NULL)::integer + (headers_k8s_secret IS NOT NULL)::integer > 1 THEN
@@ -41,13 +43,13 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.check_mcp_server(text, text, jsonb, text[], text, text, integer, integer) IS
+COMMENT ON FUNCTION aidb_internal.check_mcp_server(text, text, jsonb, text[], text, text, integer, integer, text) IS
     'Raises when the settings of an MCP server cannot be used.';
-REVOKE ALL ON FUNCTION aidb_internal.check_mcp_server(text, text, jsonb, text[], text, text, integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.check_mcp_server(text, text, jsonb, text[], text, text, integer, integer, text) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb_internal.import_mcp_tools(
     name text, url text, transport text, headers jsonb, tool_filter text[], headers_env text, headers_k8s_secret text,
-    timeout_ms integer, max_concurrency integer, oauth jsonb)
+    timeout_ms integer, max_concurrency integer, oauth jsonb, elicitation text)
 RETURNS text
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -66,18 +68,20 @@ BEGIN
     IF problem IS NOT NULL THEN
         RAISE EXCEPTION '%', problem USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM aidb_internal.check_mcp_server(url, transport, headers, tool_filter, headers_env, headers_k8s_secret, timeout_ms, max_concurrency);
+    PERFORM aidb_internal.check_mcp_server(url, transport, headers, tool_filter, headers_env, headers_k8s_secret, timeout_ms, max_concurrency, elicitation);
     -- delete_tool takes names of both kinds
     IF EXISTS (SELECT FROM aidb.tools t WHERE t.name = import_mcp_tools.name) THEN
         RAISE EXCEPTION 'tool % already exists', aidb_internal.quoted(name) USING ERRCODE = 'duplicate_object',
             HINT = 'Register the MCP server under another name.';
     END IF;
 
-    INSERT INTO aidb_internal.mcp_servers (name, url, transport, header_source, headers_env, headers_file, oauth, tool_filter, timeout_ms, max_concurrency, owner)
+    INSERT INTO aidb_internal.mcp_servers (name, url, transport, header_source, headers_env, headers_file, oauth, tool_filter, timeout_ms, max_concurrency, elicitation,
+                                           owner)
     VALUES (name, url, coalesce(transport, 'streamable_http'),
             CASE WHEN headers IS NOT NULL THEN 'stored' WHEN headers_env IS NOT NULL THEN 'environment'
                  WHEN headers_k8s_secret IS NOT NULL THEN 'file' ELSE 'none' END,
-            headers_env, headers_k8s_secret, oauth, nullif(tool_filter, '{}'), timeout_ms, max_concurrency, aidb_internal.caller_oid())
+            headers_env, headers_k8s_secret, oauth, nullif(tool_filter, '{}'), timeout_ms, max_concurrency, coalesce(elicitation, 'none'),
+            aidb_internal.caller_oid())
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'MCP server % already exists', aidb_internal.quoted(name) USING ERRCODE = 'duplicate_object',
@@ -91,9 +95,9 @@ BEGIN
     RETURN name;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) IS
+COMMENT ON FUNCTION aidb_internal.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb, text) IS
     'Behind aidb.import_mcp_tools.';
-REVOKE ALL ON FUNCTION aidb_internal.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb, text) FROM PUBLIC;
 
 -- A registration that offers nothing is a mistake that is better said at once.
 CREATE OR REPLACE FUNCTION aidb_internal.require_mcp_tools(name text)
@@ -121,14 +125,14 @@ REVOKE ALL ON FUNCTION aidb_internal.require_mcp_tools(text) FROM PUBLIC;
 CREATE OR REPLACE FUNCTION aidb.import_mcp_tools(
     name text, url text, transport text DEFAULT 'streamable_http', headers jsonb DEFAULT NULL, tool_filter text[] DEFAULT NULL,
     headers_env text DEFAULT NULL, headers_k8s_secret text DEFAULT NULL, timeout_ms integer DEFAULT NULL,
-    max_concurrency integer DEFAULT NULL, oauth jsonb DEFAULT NULL)
+    max_concurrency integer DEFAULT NULL, oauth jsonb DEFAULT NULL, elicitation text DEFAULT NULL)
 RETURNS text
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) IS
-    'Registers an MCP server, owned by the caller, fetches its tools and returns its name; they are in aidb.tools at once. url: https, or http for loopback; within the egress list, and private addresses only when that list names them. transport: streamable_http or sse. At most one source of HTTP headers, an object of name to value: headers stores them in the database, outside dumps; headers_env names an environment variable of the server and headers_k8s_secret a file on it that hold the JSON, read at each use and limited by aidb.env_var_allowed_prefix and aidb.k8s_secret_allowed_path_prefix. They are sent to the address''s own origin only. oauth: for a server that wants OAuth tokens, an object of client_id, issuer (the authorization server that the client is registered with) or token_url, and where needed scope, audience, resource, auth_method (client_secret_basic or client_secret_post), algorithm and key_id; the client''s client_secret or private_key (PEM) is a further member of the headers'' JSON and is sent to that authorization server alone. Tokens are got by the client credentials grant, when the server asks for one, and kept in memory only. With "grant": "authorization_code" in oauth a person authorizes the use of the server instead, with aidb.authorize_mcp_server, and its tools are fetched then; client_id may be left out (aidb registers itself) or be the address of a client metadata document, a secret is needed only where the client has one, issuer only with a secret, and redirect_uri and authorization_url may be given. tool_filter: exact names of the tools to take; NULL: all. timeout_ms: limit of one exchange; NULL: aidb.tool_timeout. max_concurrency: calls at a time in all sessions together; NULL: 8. A tool whose name is taken by another one is named server.tool. The definitions of the tools are pinned: one that changes later is not used until aidb.approve_mcp_tool. Raises 42710 when the name is taken, 42501 when the address or the source of headers is not allowed, 42704 when no tool matches, 08004, 08006 or 08P01 when the server does not answer as it should. Privileges: aidb_users.';
-REVOKE ALL ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) TO aidb_users;
+COMMENT ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb, text) IS
+    'Registers an MCP server, owned by the caller, fetches its tools and returns its name; they are in aidb.tools at once. url: https, or http for loopback; within the egress list, and private addresses only when that list names them. transport: streamable_http or sse. At most one source of HTTP headers, an object of name to value: headers stores them in the database, outside dumps; headers_env names an environment variable of the server and headers_k8s_secret a file on it that hold the JSON, read at each use and limited by aidb.env_var_allowed_prefix and aidb.k8s_secret_allowed_path_prefix. They are sent to the address''s own origin only. oauth: for a server that wants OAuth tokens, an object of client_id, issuer (the authorization server that the client is registered with) or token_url, and where needed scope, audience, resource, auth_method (client_secret_basic or client_secret_post), algorithm and key_id; the client''s client_secret or private_key (PEM) is a further member of the headers'' JSON and is sent to that authorization server alone. Tokens are got by the client credentials grant, when the server asks for one, and kept in memory only. With "grant": "authorization_code" in oauth a person authorizes the use of the server instead, with aidb.authorize_mcp_server, and its tools are fetched then; client_id may be left out (aidb registers itself) or be the address of a client metadata document, a secret is needed only where the client has one, issuer only with a secret, and redirect_uri and authorization_url may be given. tool_filter: exact names of the tools to take; NULL: all. timeout_ms: limit of one exchange; NULL: aidb.tool_timeout. max_concurrency: calls at a time in all sessions together; NULL: 8. elicitation: what is answered when the server asks for a person''s input during a call; none (NULL): that there is nobody; defaults: at once, with the defaults of what it asks for, and no where something that is required has none, or where it wants an address to be opened. A tool whose name is taken by another one is named server.tool. The definitions of the tools are pinned: one that changes later is not used until aidb.approve_mcp_tool. Raises 42710 when the name is taken, 42501 when the address or the source of headers is not allowed, 42704 when no tool matches, 08004, 08006 or 08P01 when the server does not answer as it should. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.import_mcp_tools(text, text, text, jsonb, text[], text, text, integer, integer, jsonb, text) TO aidb_users;
 
 -- The server, locked, if the caller may change it.
 CREATE OR REPLACE FUNCTION aidb_internal.own_mcp_server(name text, what text)
@@ -154,7 +158,7 @@ REVOKE ALL ON FUNCTION aidb_internal.own_mcp_server(text, text) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb_internal.update_mcp_server(
     name text, url text, transport text, headers jsonb, tool_filter text[], headers_env text, headers_k8s_secret text,
-    timeout_ms integer, max_concurrency integer, oauth jsonb)
+    timeout_ms integer, max_concurrency integer, oauth jsonb, elicitation text)
 RETURNS integer
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -165,7 +169,7 @@ DECLARE
     given constant boolean := headers IS NOT NULL OR headers_env IS NOT NULL OR headers_k8s_secret IS NOT NULL;
     found integer;
 BEGIN
-    PERFORM aidb_internal.check_mcp_server(url, transport, headers, tool_filter, headers_env, headers_k8s_secret, timeout_ms, max_concurrency);
+    PERFORM aidb_internal.check_mcp_server(url, transport, headers, tool_filter, headers_env, headers_k8s_secret, timeout_ms, max_concurrency, elicitation);
     headers := nullif(nullif(headers, '{}'), 'null');
     UPDATE aidb_internal.mcp_servers s SET
         url = coalesce(update_mcp_server.url, s.url),
@@ -179,6 +183,7 @@ BEGIN
         tool_filter = nullif(coalesce(update_mcp_server.tool_filter, s.tool_filter), '{}'),
         timeout_ms = coalesce(update_mcp_server.timeout_ms, s.timeout_ms),
         max_concurrency = coalesce(update_mcp_server.max_concurrency, s.max_concurrency),
+        elicitation = coalesce(update_mcp_server.elicitation, s.elicitation),
         updated_at = clock_timestamp()
     WHERE s.name = old.name;
     IF given THEN
@@ -196,21 +201,21 @@ BEGIN
     RETURN found;
 END
 $$;
-COMMENT ON FUNCTION aidb_internal.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) IS
+COMMENT ON FUNCTION aidb_internal.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb, text) IS
     'Behind aidb.update_mcp_server.';
-REVOKE ALL ON FUNCTION aidb_internal.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION aidb_internal.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb, text) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION aidb.update_mcp_server(
     name text, url text DEFAULT NULL, transport text DEFAULT NULL, headers jsonb DEFAULT NULL, tool_filter text[] DEFAULT NULL,
     headers_env text DEFAULT NULL, headers_k8s_secret text DEFAULT NULL, timeout_ms integer DEFAULT NULL,
-    max_concurrency integer DEFAULT NULL, oauth jsonb DEFAULT NULL)
+    max_concurrency integer DEFAULT NULL, oauth jsonb DEFAULT NULL, elicitation text DEFAULT NULL)
 RETURNS integer
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
-COMMENT ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) IS
+COMMENT ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb, text) IS
     'Changes the registration of an MCP server, fetches its tools anew and returns how many there are. NULL leaves a field as it is; a source of headers replaces the one before, headers => ''{}'' removes it, oauth => ''{}'' likewise; another url or oauth ends what a person has authorized; tool_filter => ''{}'' admits all tools. Tools keep their pinned definitions and their names. Nothing is changed when the server does not answer or no tool matches. Raises 42704 when there is no such server, 42501 when the caller is not its owner, and what aidb.import_mcp_tools raises. Privileges: aidb_users.';
-REVOKE ALL ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb) TO aidb_users;
+REVOKE ALL ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.update_mcp_server(text, text, text, jsonb, text[], text, text, integer, integer, jsonb, text) TO aidb_users;
 
 CREATE OR REPLACE FUNCTION aidb_internal.refresh_mcp_tools(name text)
 RETURNS integer
@@ -263,6 +268,7 @@ SELECT
     s.fetched_at,
     now() - s.fetched_at AS age,
     s.oauth,
+    s.elicitation,
     (SELECT a.granted_at FROM aidb_internal.mcp_authorizations a WHERE a.server = s.name) AS authorized_at,
     (SELECT a.granted ->> 'scope' FROM aidb_internal.mcp_authorizations a WHERE a.server = s.name) AS authorized_scope
 FROM aidb_internal.mcp_servers s;
@@ -278,8 +284,9 @@ COMMENT ON COLUMN aidb.mcp_registry.server_info IS 'What the server said of itse
 COMMENT ON COLUMN aidb.mcp_registry.fetched_at IS 'When its list of tools was last fetched.';
 COMMENT ON COLUMN aidb.mcp_registry.age IS 'How long ago that was.';
 COMMENT ON COLUMN aidb.mcp_registry.oauth IS 'How tokens are got for it, without the secret.';
+COMMENT ON COLUMN aidb.mcp_registry.elicitation IS 'What is answered when the server asks for a person''s input: none, or defaults.';
 COMMENT ON COLUMN aidb.mcp_registry.authorized_at IS 'When a person authorized its use; NULL: nobody has, or need not.';
 COMMENT ON COLUMN aidb.mcp_registry.authorized_scope IS 'The scopes that were granted then.';
 REVOKE ALL ON aidb.mcp_registry FROM PUBLIC;
 GRANT SELECT (name, url, transport, headers_k8s_secret, tool_filter, created_at, updated_at, owner, timeout_ms, max_concurrency,
-              server_info, fetched_at, age, oauth, authorized_at, authorized_scope) ON aidb.mcp_registry TO aidb_users, aidb_auditor;
+              server_info, fetched_at, age, oauth, elicitation, authorized_at, authorized_scope) ON aidb.mcp_registry TO aidb_users, aidb_auditor;

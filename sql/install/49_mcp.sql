@@ -16,6 +16,8 @@ CREATE TABLE aidb_internal.mcp_servers (
     tool_filter text[],
     timeout_ms integer,
     max_concurrency integer,
+    -- what is answered when the server asks for a person's input
+    elicitation text NOT NULL DEFAULT 'none',
     owner regrole NOT NULL,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -24,6 +26,7 @@ CREATE TABLE aidb_internal.mcp_servers (
     CONSTRAINT mcp_servers_pkey PRIMARY KEY (name),
     CONSTRAINT mcp_servers_transport_check CHECK (transport IN ('streamable_http', 'sse')),
     CONSTRAINT mcp_servers_timeout_check CHECK (timeout_ms > 0),
+    CONSTRAINT mcp_servers_elicitation_check CHECK (elicitation IN ('none', 'defaults')),
     CONSTRAINT mcp_servers_max_concurrency_check CHECK (max_concurrency > 0),
     CONSTRAINT mcp_servers_header_source_check CHECK (
         CASE header_source

@@ -64,6 +64,18 @@ func modules(t *testing.T) string {
 	return filepath.Join(dir, "node_modules", "@modelcontextprotocol")
 }
 
+// node is the Node.js that npm has brought, where it has one for this machine, because Debian's is too old for the conformance
+// tests; else the machine's.
+func node(t *testing.T) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(modules(t), "..", "node-linux-*", "bin", "node"))
+	require.NoError(t, err)
+	if len(found) == 0 {
+		return "node"
+	}
+	return found[0]
+}
+
 // everything starts server-everything on loopback and returns its address.
 func everything(t *testing.T, transport, path string) string {
 	t.Helper()
@@ -73,7 +85,7 @@ func everything(t *testing.T, transport, path string) string {
 	address := free.Addr().String()
 	port := free.Addr().(*net.TCPAddr).Port
 	require.NoError(t, free.Close())
-	cmd := exec.Command("node", "-e", loopback, main, transport)
+	cmd := exec.Command(node(t), "-e", loopback, main, transport)
 	cmd.Env = append(os.Environ(), "PORT="+strconv.Itoa(port))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var said bytes.Buffer

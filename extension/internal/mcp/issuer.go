@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -65,11 +66,15 @@ func (t *tokens) discover(ctx context.Context, ch *challenge) (*issuer, error) {
 		from.resource = described.Resource
 		from.scopes = described.ScopesSupported[:min(len(described.ScopesSupported), maxScopes)]
 	}
+	ask := &asker{base: t.base}
+	client := &http.Client{Transport: ask, CheckRedirect: t.redirect}
+	var meta *oauthex.AuthServerMeta
 	if from.name == "" {
 		from.name = t.root() // protocol 2025-03-26: the server is its own
+		meta, err = ownMetadata(ctx, client, from.name)
+	} else {
+		meta, err = auth.GetAuthServerMetadata(ctx, from.name, client)
 	}
-	ask := &asker{base: t.base}
-	meta, err := auth.GetAuthServerMetadata(ctx, from.name, &http.Client{Transport: ask, CheckRedirect: t.redirect})
 	switch {
 	case err != nil:
 		return nil, t.failure(ctx, ask, from.name, err)
@@ -92,6 +97,28 @@ func (t *tokens) discover(ctx context.Context, ch *challenge) (*issuer, error) {
 		from.style = oauth2.AuthStyleInParams
 	}
 	return from, nil
+}
+
+// ownMetadata is what an origin publishes at its root about the authorization server that it is itself. Nobody has named an issuer
+// to compare with, so it may be a path of this origin, and nothing else.
+func ownMetadata(ctx context.Context, client *http.Client, root string) (*oauthex.AuthServerMeta, error) {
+	at := root + "/.well-known/oauth-authorization-server"
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var says struct {
+		Issuer string `json:"issuer"`
+	}
+	if resp.StatusCode == http.StatusOK && json.NewDecoder(resp.Body).Decode(&says) == nil && strings.HasPrefix(says.Issuer, root+"/") {
+		return oauthex.GetAuthServerMeta(ctx, at, says.Issuer, client)
+	}
+	return auth.GetAuthServerMetadata(ctx, root, client)
 }
 
 // asks notes what is published about how a person is asked.

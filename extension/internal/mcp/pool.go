@@ -37,6 +37,8 @@ type Server struct {
 	Timeout time.Duration
 	// Concurrency is how many calls may be under way at a time, in all sessions together; 0: DefaultConcurrency.
 	Concurrency int
+	// AnswersDefaults: when it asks for a person's input, the defaults are the answer; else it is told that there is nobody.
+	AnswersDefaults bool
 	// Turns makes calls wait for their turn; nil: nothing does.
 	Turns Turns
 	// Session is the id that the server has given its session, once Call has used it; "" where it gives none.
@@ -132,7 +134,7 @@ func (p *Pool) discard(s *session) {
 func (s *Server) key() string {
 	h := sha256.New()
 	field := func(text string) { h.Write([]byte(strconv.Itoa(len(text)) + ":" + text)) }
-	for _, f := range []string{s.Name, s.URL, s.Transport, s.User, s.OAuth.id()} {
+	for _, f := range []string{s.Name, s.URL, s.Transport, s.User, s.OAuth.id(), strconv.FormatBool(s.AnswersDefaults)} {
 		field(f)
 	}
 	names := make([]string, 0, len(s.Headers))

@@ -74,22 +74,26 @@ func open(ctx context.Context, srv *Server, o Options, base *http.Transport, leg
 	s.cancel = cancel
 	stop := context.AfterFunc(ctx, cancel)
 
-	c := sdk.NewClient(&sdk.Implementation{Name: "aidb", Version: "0.1"}, &sdk.ClientOptions{
+	options := &sdk.ClientOptions{
 		Capabilities:                &sdk.ClientCapabilities{},
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { s.changed.Store(true) },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { s.progressed(r.Params) },
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
-	})
-	c.AddReceivingMiddleware(onlyOffered)
+	}
+	if srv.AnswersDefaults {
+		options.ElicitationHandler = s.answerDefaults
+	}
+	c := sdk.NewClient(&sdk.Implementation{Name: "aidb", Version: "0.1"}, options)
+	c.AddReceivingMiddleware(onlyOffered(srv.AnswersDefaults))
 	var t sdk.Transport = &sdk.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: int(limit), MaxRetries: 5}
 	if srv.Transport == SSE {
 		t = &sdk.SSEClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: int(limit)}
 	}
-	options := &sdk.ClientSessionOptions{}
+	opening := &sdk.ClientSessionOptions{}
 	if legacy {
-		options.ProtocolVersion = lastWithHandshake
+		opening.ProtocolVersion = lastWithHandshake
 	}
-	s.cs, err = c.Connect(life, t, options)
+	s.cs, err = c.Connect(life, t, opening)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 		_ = s.cs.Close()
@@ -111,12 +115,17 @@ func open(ctx context.Context, srv *Server, o Options, base *http.Transport, leg
 
 // onlyOffered refuses what a server asks for although nothing of the kind was offered to it: input of a person, a model's
 // answer, folders. The library would give an answer of its own to some of it.
-func onlyOffered(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
-		if method == "ping" || strings.HasPrefix(method, "notifications/") {
-			return next(ctx, method, r)
+func onlyOffered(elicitation bool) sdk.Middleware {
+	return func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+			switch {
+			case method == "ping", strings.HasPrefix(method, "notifications/"):
+				return next(ctx, method, r)
+			case elicitation && method == "elicitation/create":
+				return guarded(ctx, next, method, r)
+			}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "aidb has no " + line(method, 100)}
 		}
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "aidb has no " + line(method, 100)}
 	}
 }
 

@@ -21,6 +21,7 @@ type MCPServer struct {
 	Granted     json.RawMessage // what a person has authorized; nil: nothing
 	Timeout     time.Duration   // 0: the setting's
 	Concurrency int             // 0: the default
+	Elicitation bool            // a request for input is answered with its defaults
 	Age         time.Duration   // of its list of tools; negative: it was never fetched
 }
 
@@ -35,7 +36,7 @@ type MCPTool struct {
 }
 
 const serverColumns = `s.name, s.url, s.transport, s.header_source, c.headers, s.headers_env, s.headers_file, s.oauth, a.granted, s.timeout_ms,
-       s.max_concurrency, coalesce(extract(epoch FROM clock_timestamp() - s.fetched_at), -1)::bigint`
+       s.max_concurrency, s.elicitation = 'defaults', coalesce(extract(epoch FROM clock_timestamp() - s.fetched_at), -1)::bigint`
 
 const serverSQL = `
 SELECT ` + serverColumns + `
@@ -64,6 +65,7 @@ func (r *row) server() (MCPServer, error) {
 	if n := r.number(); n != nil {
 		s.Concurrency = *n
 	}
+	s.Elicitation = r.bool()
 	if age := r.number(); age != nil {
 		s.Age = time.Duration(*age) * time.Second
 	}

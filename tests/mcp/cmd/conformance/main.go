@@ -37,7 +37,7 @@ func run(ctx context.Context, scenario, url string) error {
 	if strings.HasPrefix(scenario, "auth/") {
 		return authorised(ctx, conn, scenario, name, url)
 	}
-	_, err = conn.Exec(ctx, `SELECT aidb.import_mcp_tools($1, $2)`, name, url)
+	_, err = conn.Exec(ctx, `SELECT aidb.import_mcp_tools($1, $2, elicitation => 'defaults')`, name, url)
 	if scenario == "initialize" {
 		var e *pgconn.PgError
 		if errors.As(err, &e) && e.Code == "42704" {
