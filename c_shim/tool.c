@@ -73,13 +73,25 @@ read_values(void *arg)
 	}
 }
 
-/* A value that is none of its type, or one that a domain forbids; anything else ends the call as it is. */
-static bool
-is_problem_of_value(const ErrorData *e)
+/*
+ * The code of an error that says what is wrong with a value: that it is none of
+ * its type, that a domain forbids it, or (regclass and the like) that nothing
+ * has that name.  Zero for anything else, which ends the call as it is.
+ */
+static int
+problem_of_value(const ErrorData *e)
 {
-	int			category = ERRCODE_TO_CATEGORY(e->sqlerrcode);
-
-	return category == ERRCODE_DATA_EXCEPTION || category == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION;
+	switch (ERRCODE_TO_CATEGORY(e->sqlerrcode))
+	{
+		case ERRCODE_DATA_EXCEPTION:
+		case ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION:
+			return e->sqlerrcode;
+		case ERRCODE_TO_CATEGORY(ERRCODE_SYNTAX_ERROR):
+		case ERRCODE_INVALID_SCHEMA_NAME:
+			return e->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE ? 0 : ERRCODE_INVALID_PARAMETER_VALUE;
+		default:
+			return 0;
+	}
 }
 
 /*
@@ -106,7 +118,7 @@ bind_parameters(AidbToolCall *call, Oid *types, int32 *typmods)
 		if (e == NULL)
 			break;
 		name = call->param_names[b.at];
-		if (name == NULL || !is_problem_of_value(e))
+		if (name == NULL || problem_of_value(e) == 0)
 			ReThrowError(e);
 		if (++problems > MAX_PROBLEMS)
 		{
@@ -122,7 +134,7 @@ bind_parameters(AidbToolCall *call, Oid *types, int32 *typmods)
 	}
 	if (first)
 		ereport(ERROR,
-				(errcode(first->sqlerrcode),
+				(errcode(problem_of_value(first)),
 				 errmsg_internal("%s", text.data),
 				 problems == 1 && first->detail ? errdetail_internal("%s", first->detail) : 0,
 				 problems == 1 && first->hint ? errhint("%s", first->hint) : 0));

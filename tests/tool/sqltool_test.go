@@ -97,7 +97,7 @@ func TestSQLTool_SaysAllThatIsWrongAtOnce(t *testing.T) {
 	require.NoError(t, fixture())
 	ann := server.Conn(t, "ann")
 	var params, columns []string
-	for _, p := range [][2]string{{"day", "date"}, {"who", "uuid"}, {"mood", "w.mood"}, {"n", "smallint"}, {"p", "w.positive"}, {"b", "bytea"}} {
+	for _, p := range [][2]string{{"day", "date"}, {"who", "uuid"}, {"mood", "w.mood"}, {"n", "smallint"}, {"p", "w.positive"}, {"b", "bytea"}, {"o", "regclass"}} {
 		params = append(params, fmt.Sprintf("aidb.tool_param('%s', '%s', 'x')", p[0], p[1]))
 		columns = append(columns, fmt.Sprintf("${%s} AS %s", p[0], p[0]))
 	}
@@ -107,14 +107,16 @@ func TestSQLTool_SaysAllThatIsWrongAtOnce(t *testing.T) {
 		who  = `argument 'who': invalid input syntax for type uuid: "x"`
 		n    = `argument 'n': value "70000" is out of range for type smallint`
 		p    = `argument 'p': value for domain w.positive violates check constraint "positive_check"`
-		all  = day + "; " + who + "; " + n + "; " + p
-		list = " (arguments: day, who, mood, n, p, b)"
+		o    = `argument 'o': relation "w.nowhere" does not exist`
+		all  = day + "; " + who + "; " + n + "; " + p + "; " + o
+		list = " (arguments: day, who, mood, n, p, b, o)"
 	)
 	for arguments, want := range map[string]string{
-		`{"day": "2026-13-01", "who": "x", "mood": "ok", "n": 70000, "p": -1, "b": "aGk="}`: all,
-		`{"day": "2026-13-01", "who": "x", "mood": 3, "n": 70000, "p": -1, "b": "!"}`:       "argument 'mood' must be a string, got number; argument 'b' must be base64; " + all + list,
-		`{"day": "2026-13-01", "who": "x", "n": 70000, "p": -1, "b": "!", "z": 1}`:          "unknown argument 'z'; missing argument 'mood'; argument 'b' must be base64; " + all + list,
-		`{"day": "2026-13-01", "who": null, "mood": "ok", "n": 7, "p": 1, "b": "aGk="}`:     day,
+		`{"day": "2026-13-01", "who": "x", "mood": "ok", "n": 70000, "p": -1, "b": "aGk=", "o": "w.nowhere"}`: all,
+		`{"day": "2026-13-01", "who": "x", "mood": 3, "n": 70000, "p": -1, "b": "!", "o": "w.nowhere"}`:       "argument 'mood' must be a string, got number; argument 'b' must be base64; " + all + list,
+		`{"day": "2026-13-01", "who": "x", "n": 70000, "p": -1, "b": "!", "z": 1, "o": "w.nowhere"}`:          "unknown argument 'z'; missing argument 'mood'; argument 'b' must be base64; " + all + list,
+		`{"day": "2026-13-01", "who": null, "mood": "ok", "n": 7, "p": 1, "b": "aGk=", "o": "w.t"}`:           day,
+		`{"day": "2026-12-01", "who": null, "mood": "ok", "n": 7, "p": 1, "b": "aGk=", "o": "w.nowhere"}`:     o,
 	} {
 		_, err := ann.Exec(t.Context(), "SELECT aidb.run_tool('picky', $1::jsonb)", arguments)
 		var pgErr *pgconn.PgError
