@@ -146,7 +146,7 @@ func reason(err error) string {
 func (s *Server) scrub(text string) string {
 	values := slices.Collect(maps.Values(s.Headers))
 	if s.OAuth != nil {
-		values = append(values, s.OAuth.clientSecret, s.OAuth.privateKey)
+		values = append(values, s.OAuth.clientSecret, s.OAuth.privateKey, s.OAuth.idToken, s.OAuth.idpSecret)
 		values = append(values, s.OAuth.granted.secrets()...)
 	}
 	if s.tokens != nil {

@@ -12,11 +12,11 @@ import (
 	"aidb/extension/internal/fault"
 )
 
-// OAuth is how aidb gets tokens for a server: by the client credentials grant, in which nobody is asked, or by the authorization
-// code that a person was given in a browser. Where a client's secret may go is settled by whoever registers the server, never by
+// OAuth is how aidb gets tokens for a server: by the client credentials grant, in which nobody is asked; by the authorization
+// code that a person was given in a browser; or by what an identity provider asserts of a person (assertion.go). Where a client's secret may go is settled by whoever registers the server, never by
 // the server: Issuer or TokenURL must be given with one.
 type OAuth struct {
-	// Grant is client_credentials or authorization_code; empty: the former.
+	// Grant is client_credentials, authorization_code or identity_assertion; empty: the first.
 	Grant string `json:"grant,omitempty"`
 	// ClientID may be the address of the client's metadata document. Empty: with authorization_code aidb registers itself.
 	ClientID string `json:"client_id"`
@@ -38,8 +38,12 @@ type OAuth struct {
 	// Algorithm and KeyID go into the header of the assertions that are signed with a private key.
 	Algorithm string `json:"algorithm"`
 	KeyID     string `json:"key_id"`
+	// IDPTokenURL is the token endpoint of the identity provider, and IDPClientID who aidb is there.
+	IDPTokenURL string `json:"idp_token_url,omitempty"`
+	IDPClientID string `json:"idp_client_id,omitempty"`
 
 	clientSecret, privateKey string
+	idToken, idpSecret       string         // for the identity provider
 	granted                  *Authorization // in use; nil: nobody has given one
 }
 
@@ -47,6 +51,7 @@ type OAuth struct {
 const (
 	byItself = "client_credentials"
 	byPerson = "authorization_code"
+	asserted = "identity_assertion"
 )
 
 // ByPerson reports whether a person has to authorize the use of the server.
@@ -56,6 +61,8 @@ func (o *OAuth) ByPerson() bool { return o != nil && o.Grant == byPerson }
 const (
 	clientSecret = "client_secret"
 	privateKey   = "private_key"
+	idToken      = "id_token"
+	idpSecret    = "idp_client_secret"
 )
 
 // maxOAuth bounds a setting.
@@ -75,9 +82,10 @@ func ParseOAuth(settings json.RawMessage, secrets string) (o *OAuth, headers map
 	if err != nil {
 		return nil, nil, err
 	}
-	o.clientSecret, o.privateKey = values[clientSecret], values[privateKey]
-	delete(values, clientSecret)
-	delete(values, privateKey)
+	for name, to := range map[string]*string{clientSecret: &o.clientSecret, privateKey: &o.privateKey, idToken: &o.idToken, idpSecret: &o.idpSecret} {
+		*to = values[name]
+		delete(values, name)
+	}
 	if err := o.secretFits(); err != nil {
 		return nil, nil, err
 	}
@@ -106,6 +114,11 @@ func (o *OAuth) secretFits() error {
 		return noClient
 	case o.Issuer == "" && o.TokenURL == "":
 		return noIssuer
+	case o.Grant == asserted && o.idToken == "":
+		return fault.New(fault.InvalidArgument, "oauth needs id_token beside the headers for the grant identity_assertion").
+			WithHint("It belongs into the JSON that headers, headers_env or headers_k8s_secret gives; a file is read at each use, so it can be renewed there.")
+	case o.Grant != asserted && (o.idToken != "" || o.idpSecret != ""):
+		return fault.New(fault.InvalidArgument, "id_token and idp_client_secret are for the grant identity_assertion of oauth")
 	}
 	return nil
 }
@@ -121,19 +134,21 @@ func (o *OAuth) settings(text json.RawMessage) error {
 	if json.Unmarshal(text, &members) != nil || members == nil {
 		return fault.New(fault.InvalidArgument, "oauth must be a JSON object")
 	}
-	if members[clientSecret] != nil || members[privateKey] != nil {
+	if members[clientSecret] != nil || members[privateKey] != nil || members[idToken] != nil || members[idpSecret] != nil {
 		return fault.New(fault.InvalidArgument, "oauth must not hold the secret: everybody may read it").
-			WithHint("Put client_secret or private_key into the JSON that headers, headers_env or headers_k8s_secret gives.")
+			WithHint("Put client_secret, private_key, id_token and idp_client_secret into the JSON that headers, headers_env or headers_k8s_secret gives.")
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if d.Decode(o) != nil {
 		return fault.New(fault.InvalidArgument, "oauth has a member that is not known or not a text").
-			WithHint("Known are grant, client_id, issuer, token_url, authorization_url, redirect_uri, scope, audience, resource, auth_method, algorithm and key_id.")
+			WithHint("Known are grant, client_id, issuer, token_url, authorization_url, redirect_uri, scope, audience, resource, auth_method, algorithm, key_id, idp_token_url and idp_client_id.")
 	}
 	switch {
-	case o.Grant != "" && o.Grant != byItself && o.Grant != byPerson:
-		return fault.New(fault.InvalidArgument, "oauth member 'grant' must be client_credentials or authorization_code")
+	case o.Grant != "" && o.Grant != byItself && o.Grant != byPerson && o.Grant != asserted:
+		return fault.New(fault.InvalidArgument, "oauth member 'grant' must be client_credentials, authorization_code or identity_assertion")
+	case (o.Grant == asserted) != (o.IDPTokenURL != "" && o.IDPClientID != ""):
+		return fault.New(fault.InvalidArgument, "oauth members 'idp_token_url' and 'idp_client_id' belong to the grant identity_assertion, which needs both")
 	case o.ClientID == "" && (!o.ByPerson() || o.TokenURL != ""):
 		return noClient
 	case !o.ByPerson() && o.Issuer == "" && o.TokenURL == "":
@@ -145,13 +160,13 @@ func (o *OAuth) settings(text json.RawMessage) error {
 	case o.AuthMethod != "" && o.AuthMethod != basic && o.AuthMethod != post:
 		return fault.New(fault.InvalidArgument, "oauth member 'auth_method' must be client_secret_basic or client_secret_post")
 	}
-	for _, address := range []string{o.Issuer, o.TokenURL, o.AuthorizationURL, o.RedirectURI} {
+	for _, address := range []string{o.Issuer, o.TokenURL, o.AuthorizationURL, o.RedirectURI, o.IDPTokenURL} {
 		u, err := url.Parse(address)
 		if address != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "") {
-			return fault.New(fault.InvalidArgument, "oauth members 'issuer', 'token_url', 'authorization_url' and 'redirect_uri' must be http or https addresses without user information")
+			return fault.New(fault.InvalidArgument, "oauth members 'issuer', 'token_url', 'authorization_url', 'redirect_uri' and 'idp_token_url' must be http or https addresses without user information")
 		}
 	}
-	for _, value := range []string{o.ClientID, o.Issuer, o.TokenURL, o.AuthorizationURL, o.RedirectURI, o.Scope, o.Audience, o.Algorithm, o.KeyID} {
+	for _, value := range []string{o.ClientID, o.Issuer, o.TokenURL, o.AuthorizationURL, o.RedirectURI, o.Scope, o.Audience, o.Algorithm, o.KeyID, o.IDPTokenURL, o.IDPClientID} {
 		if len(value) > maxOAuth || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			return fault.New(fault.InvalidArgument, "oauth has a value that cannot be sent")
 		}
@@ -169,6 +184,6 @@ func (o *OAuth) id() string {
 	if o.granted != nil {
 		whose = o.granted.ID
 	}
-	sum := sha256.Sum256([]byte(string(settings) + "\x00" + o.clientSecret + "\x00" + o.privateKey + "\x00" + whose))
+	sum := sha256.Sum256([]byte(string(settings) + "\x00" + o.clientSecret + "\x00" + o.privateKey + "\x00" + o.idToken + "\x00" + o.idpSecret + "\x00" + whose))
 	return hex.EncodeToString(sum[:])
 }

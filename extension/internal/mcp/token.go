@@ -171,6 +171,13 @@ func (t *tokens) request(ctx context.Context) (*oauth2.Token, error) {
 	for name, value := range o.about(t.from.resource) {
 		c.EndpointParams.Set(name, value)
 	}
+	if o.Grant == asserted {
+		assertion, err := t.asserted(ctx, c.Scopes)
+		if err != nil {
+			return nil, err
+		}
+		c.EndpointParams = url.Values{"grant_type": {grantJWTBearer}, "assertion": {assertion}}
+	}
 	return t.ask(ctx, c, t.from.audience)
 }
 
@@ -202,8 +209,7 @@ func (t *tokens) ask(ctx context.Context, c *clientcredentials.Config, audience 
 		c.EndpointParams.Set("client_assertion", signed)
 	}
 	ask := &asker{base: t.base}
-	// A redirect would take the secret elsewhere.
-	client := &http.Client{Transport: ask, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected }}
+	client := ask.staying()
 	token, err := c.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
 	if err != nil {
 		return nil, t.failure(ctx, ask, c.TokenURL, err)
@@ -212,6 +218,11 @@ func (t *tokens) ask(ctx context.Context, c *clientcredentials.Config, audience 
 		return nil, fault.New(fault.ServerAuth, "authorization server %s gives a token that cannot be used", host(c.TokenURL))
 	}
 	return token, nil
+}
+
+// staying is a client that follows no redirect: it would take the secret elsewhere.
+func (a *asker) staying() *http.Client {
+	return &http.Client{Transport: a, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected }}
 }
 
 var errRedirected = errors.New("it redirects, which is not followed")

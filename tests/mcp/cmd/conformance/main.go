@@ -72,6 +72,10 @@ func authorised(ctx context.Context, conn *pgx.Conn, scenario, name, url string)
 		Secret string `json:"client_secret"`
 		Key    string `json:"private_key_pem"`
 		With   string `json:"signing_algorithm"`
+		// of the identity provider
+		IDPClient string `json:"idp_client_id"`
+		IDToken   string `json:"idp_id_token"`
+		IDPToken  string `json:"idp_token_endpoint"`
 	}
 	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
 		if err := json.Unmarshal([]byte(text), &client); err != nil {
@@ -89,6 +93,11 @@ func authorised(ctx context.Context, conn *pgx.Conn, scenario, name, url string)
 		settings = map[string]string{"client_id": client.ID, "issuer": issuer(ctx, url), "algorithm": client.With}
 	}
 	byItself := strings.HasPrefix(scenario, "auth/client-credentials")
+	if client.IDToken != "" {
+		byItself = true
+		secret["id_token"] = client.IDToken
+		settings["grant"], settings["idp_token_url"], settings["idp_client_id"] = "identity_assertion", client.IDPToken, client.IDPClient
+	}
 	if !byItself {
 		settings["grant"] = "authorization_code"
 	}
