@@ -171,6 +171,23 @@ COMMENT ON FUNCTION aidb.list_models() IS
 REVOKE ALL ON FUNCTION aidb.list_models() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.list_models() TO aidb_users;
 
+CREATE OR REPLACE FUNCTION aidb_internal.list_model_providers()
+RETURNS TABLE (server_name text, server_description text, server_options text[])
+LANGUAGE sql STABLE
+AS $$ SELECT p.name, p.description, p.options FROM aidb_internal.providers p ORDER BY p.name $$;
+COMMENT ON FUNCTION aidb_internal.list_model_providers() IS
+    'Behind aidb.list_model_providers.';
+REVOKE ALL ON FUNCTION aidb_internal.list_model_providers() FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION aidb.list_model_providers()
+RETURNS TABLE (server_name text, server_description text, server_options text[])
+LANGUAGE c STABLE
+AS 'MODULE_PATHNAME', 'aidb_owner_call';
+COMMENT ON FUNCTION aidb.list_model_providers() IS
+    'The providers that aidb.create_model accepts, by name, as in aidb.model_providers. Stands behind the tool list_model_providers. Privileges: aidb_users.';
+REVOKE ALL ON FUNCTION aidb.list_model_providers() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION aidb.list_model_providers() TO aidb_users;
+
 CREATE OR REPLACE FUNCTION aidb_internal.delete_model(model_name text)
 RETURNS TABLE (name text, provider text, options text[])
 LANGUAGE plpgsql VOLATILE

@@ -17,7 +17,7 @@ func fakeCall(tool string, args map[string]any) fakemodel.Reply { return fakemod
 var samples = map[string]map[string]any{
 	"run_sql_query": {"query": "SELECT 1 AS n"}, "execute_sql": {"statement": "SELECT 1 AS n"},
 	"catalog_list_schemas": {}, "catalog_list_objects": {"schema": "public"}, "catalog_get_object_details": {"object_name": "granted"},
-	"catalog_list_relations": {}, "list_agents": {}, "list_models": {}, "get_model": {"model_name": "granted_model"},
+	"catalog_list_relations": {}, "list_agents": {}, "list_models": {}, "list_model_providers": {}, "get_model": {"model_name": "granted_model"},
 	"generate_text": {"model_name": "granted_model", "input": "hello"},
 }
 

@@ -21,7 +21,7 @@ var groups = []group{
 	{"Agents", "What is wrong with a request is a row, not an exception: a script of many calls is not stopped half way.",
 		[]string{"create_agent", "update_agent", "delete_agent", "list_agents", "explain_agent"}},
 	{"Conversations", "", []string{"agent_converse", "start_agent_session", "get_conversation", "get_message"}},
-	{"Models", "These raise.", []string{"create_model", "validate_model", "get_model", "list_models", "delete_model", "generate_text", "generate_text_batch"}},
+	{"Models", "These raise.", []string{"create_model", "validate_model", "get_model", "list_models", "list_model_providers", "delete_model", "generate_text", "generate_text_batch"}},
 	{"Tools", "Tools of one's own, `run_tool`, which runs any tool, and the functions behind those of [tools.md](tools.md). These raise.",
 		[]string{"create_sql_tool", "update_sql_tool", "delete_tool", "run_tool", "run_sql_query", "execute_sql", "catalog_list_schemas", "catalog_list_objects", "catalog_get_object_details", "catalog_list_relations", "sleep"}},
 	{"Actions", "How a person answers what an agent has proposed: see [actions.md](actions.md). These raise.",
