@@ -248,7 +248,7 @@ func TestAuthorization_CannotBegin(t *testing.T) {
 	a.noClient = true
 	ann := server.Conn(t, "ann")
 	for _, c := range []struct{ message, oauth string }{
-		{"'grant' must be client_credentials or authorization_code", `{"grant": "implicit"}`},
+		{"'grant' must be client_credentials, authorization_code or identity_assertion", `{"grant": "implicit"}`},
 		{"'authorization_url' and 'token_url' belong together", `{"grant": "authorization_code", "client_id": "c", "token_url": "https://x.example/t"}`},
 		{"'client_id' is missing", `{"grant": "authorization_code", "authorization_url": "https://x.example/a", "token_url": "https://x.example/t"}`},
 		{"are for the grant authorization_code", `{"client_id": "c", "issuer": "https://x.example", "redirect_uri": "https://x.example/t"}`},
