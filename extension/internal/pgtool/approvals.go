@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -258,95 +255,6 @@ func (p *Approvals) Reject(ctx context.Context, id uuid.UUID) error {
 	return p.decided(ctx, a, approval.WasRejected, decision.ActionRejected)
 }
 
-// Undo takes back what a confirmed action did: all of it, or nothing.
-func (p *Approvals) Undo(ctx context.Context, id uuid.UUID) ([]approval.Outcome, error) {
-	a, _, err := p.Store.Action(ctx, id, p.Person.Role)
-	if err != nil {
-		return nil, err
-	}
-	if err := approval.MayUndo(a, p.Person); err != nil {
-		return nil, err
-	}
-	defer p.enter(a)()
-	done := slices.DeleteFunc(slices.Clone(a.Outcomes), func(o approval.Outcome) bool { return o.Status != approval.StepSuccess })
-	slices.Reverse(done)
-	for _, o := range done {
-		t, err := p.Runner.Catalog.Fresh(ctx, o.Tool)
-		switch {
-		case err != nil:
-			return nil, err
-		case t == nil || !strings.HasPrefix(a.Proofs[o.Step-1].Digest, approval.Bound(t.Digest(), "")):
-			return nil, fault.New(fault.WrongState, "tool %s has changed since the action ran: it cannot be undone", fault.Name(o.Tool))
-		case t.Undo == nil && !t.ReadOnly:
-			return nil, fault.New(fault.WrongState, "tool %s has no undo statement", fault.Name(o.Tool))
-		}
-	}
-	if err := p.Runner.Host.Scope(ctx, spi.ScopeBegin); err != nil {
-		return nil, err
-	}
-	var undone []approval.Outcome
-	failed := false
-	for _, o := range done {
-		u, err := p.undo(ctx, a, a.Steps[o.Step-1], o)
-		if err != nil {
-			return nil, err
-		}
-		undone = append(undone, u)
-		if failed = u.Status != approval.StepSuccess; failed {
-			break
-		}
-	}
-	if failed {
-		for i := range undone[:len(undone)-1] {
-			undone[i] = approval.Outcome{Step: undone[i].Step, Tool: undone[i].Tool, Status: approval.StepCanceled, Error: "taken back: the undo of another step failed"}
-		}
-		return undone, p.Runner.Host.Scope(ctx, spi.ScopeUndo)
-	}
-	if err := p.Runner.Host.Scope(ctx, spi.ScopeKeep); err != nil {
-		return nil, err
-	}
-	a.Status, a.Outcomes = approval.Undone, undone
-	return undone, p.decided(ctx, a, approval.WasUndone, "")
-}
-
-func (p *Approvals) undo(ctx context.Context, a *approval.Action, s approval.Step, was approval.Outcome) (approval.Outcome, error) {
-	o := approval.Outcome{Step: s.N, Tool: s.Tool}
-	t, scope, err := p.admit(ctx, a, s)
-	if t.Undo == nil {
-		scope.Guards = nil // it only read: there is nothing to take back
-	}
-	scope.tool = undoCall + scope.tool
-	if err == nil {
-		err = p.Runner.May(ctx, t, scope)
-	}
-	if err == nil && t.Undo == nil {
-		o.Status = approval.StepSuccess
-		return o, nil
-	}
-	var args map[string]json.RawMessage
-	if err == nil {
-		args, err = tool.CheckArguments(t, string(s.Args))
-	}
-	var q spi.ToolRequest
-	if err == nil {
-		q, err = p.Runner.companion(ctx, t, t.Undo, args, map[string]json.RawMessage{tool.Returned: was.Result}, scope)
-	}
-	var result spi.ToolResult
-	if err == nil {
-		scope.guard(&q)
-		result, err = p.Runner.exec(ctx, t.Name, scope, q)
-	}
-	if err != nil {
-		o, _, err = p.stopped(ctx, o, err)
-		return o, err
-	}
-	o.Status, o.Result = approval.StepSuccess, json.RawMessage(render(result))
-	return o, nil
-}
-
-// undoCall and the tool's name is what an undo is called in a temporal policy: a step like any other, which needs a transition.
-const undoCall = "undo:"
-
 // maxExpired is how many actions one call lets expire.
 const maxExpired = 1000
 
@@ -375,57 +283,4 @@ func (p *Approvals) expire(ctx context.Context, a *approval.Action) error {
 	}
 	a.Status = approval.Expired
 	return who.decided(ctx, a, approval.WasExpired, decision.ActionExpired)
-}
-
-// Reply implements agent.Actions: the next prompt of a conversation in which actions wait.
-func (p *Approvals) Reply(ctx context.Context, conversation uuid.UUID, prompt string, confirms bool) (string, error) {
-	open, err := p.Store.OpenActions(ctx, conversation)
-	if err != nil || len(open) == 0 {
-		return "", err
-	}
-	yes := false
-	if confirms {
-		words, err := p.Store.Words(ctx)
-		if err != nil {
-			return "", err
-		}
-		yes = approval.Affirms(prompt, words)
-	}
-	now := p.Runner.now()
-	var notes []string
-	var told []uuid.UUID
-	for _, a := range open {
-		if a.Status == approval.Pending {
-			if err := p.answer(ctx, a, now, confirms, &yes); err != nil {
-				return "", err
-			}
-		}
-		if a.Status != approval.Pending {
-			notes, told = append(notes, approval.Note(a)), append(told, a.ID)
-		}
-	}
-	if len(told) == 0 {
-		return "", nil
-	}
-	return strings.Join(notes, "\n"), p.Store.Told(ctx, told)
-}
-
-// answer decides one action that waits. A yes that stopped half way does not reach those behind it.
-func (p *Approvals) answer(ctx context.Context, a *approval.Action, now time.Time, confirms bool, yes *bool) error {
-	switch {
-	case !now.Before(a.ExpiresAt):
-		return p.expire(ctx, a)
-	case !confirms || len(a.Approvers) > 0:
-		return nil // it is answered elsewhere, perhaps by somebody else
-	}
-	defer p.enter(a)()
-	if !*yes || approval.MayConfirm(a, p.Person, false, a.Token, now) != nil {
-		a.Status = approval.Rejected
-		return p.decided(ctx, a, approval.WasRejected, decision.ActionRejected)
-	}
-	if err := p.confirm(ctx, a); err != nil {
-		return err
-	}
-	*yes = a.Status == approval.Done
-	return nil
 }
