@@ -2,11 +2,11 @@
 // there is an answer or a limit is reached.
 //
 // The loop itself is a state machine without I/O. A State is told what happened (an Event) and says what to do next
-// (Effects): log a step, ask the model, run a tool, warn, finish. That is state.go, step.go, closing.go, guard.go and
-// limits.go; it can be tested in microseconds, and every rule of a run (budgets, guards, what a truncated reply
-// means) is there and nowhere else. Service (service.go) and its run (run.go) are the driver: they load what a run
-// needs, do the effects through the interfaces of ports.go, and hand the outcome back as an event. An agent that
-// delegates to another is a run within a run (delegate.go); answers of an output type are typed.go's.
+// (Effects): log a step, ask the model, run a tool, warn, finish. That is state.go, step.go, calls.go, closing.go,
+// guard.go and limits.go; it can be tested in microseconds, and every rule of a run (budgets, guards, what a truncated
+// reply means) is there and nowhere else. Service (service.go) and its run (run.go, journal.go) are the driver: they load
+// what a run needs, do the effects through the interfaces of ports.go, and hand the outcome back as an event. An agent
+// that delegates to another is a run within a run (delegate.go); answers of an output type are typed.go's.
 //
 // How a run ends:
 //
