@@ -107,9 +107,9 @@ func TestMisbehaving_Lists(t *testing.T) {
 	}
 	var pages atomic.Int64
 	for _, c := range []struct{ name, state, message, list string }{
-		{"endless", "53400", "has more than 50 pages", ""},
-		{"circle", "08P01", "goes round in a circle", `{"tools":[` + tool("a") + `],"nextCursor":"same"}`},
-		{"many", "53400", "offers more than 1000 tools", `{"tools":[` + strings.TrimSuffix(strings.Repeat(tool("a")+",", 1001), ",") + `]}`},
+		{"endless", "53400", "cannot be used: its list of tools has more than 50 pages", ""},
+		{"circle", "08P01", "cannot be used: its list of tools goes round in a circle", `{"tools":[` + tool("a") + `],"nextCursor":"same"}`},
+		{"many", "53400", "cannot be used: it offers more than 1000 tools", `{"tools":[` + strings.TrimSuffix(strings.Repeat(tool("a")+",", 1001), ",") + `]}`},
 		{"none", "42704", "MCP server 'none' offers no tools", `{"tools":[]}`},
 		{"unusable", "42704", "MCP server 'unusable' offers no tools",
 			`{"tools":[` + tool("sp ace") + `,` + tool(strings.Repeat("n", 200)) + `,{"name":"s","inputSchema":{"type":"string"}},{"name":"t","inputSchema":{"type":"object","x":"` + strings.Repeat("s", 70000) + `"}}]}`},

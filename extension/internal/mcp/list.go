@@ -69,7 +69,7 @@ func (l *Listing) fetch(ctx context.Context, srv *Server, cs *sdk.ClientSession)
 	cursor, total := "", 0
 	for page := 1; ; page++ {
 		if page > maxPages {
-			return fault.New(fault.LimitExceeded, "list of tools of MCP server %s has more than %d pages", fault.Name(srv.Name), maxPages)
+			return fault.New(fault.LimitExceeded, "its list of tools has more than %d pages", maxPages)
 		}
 		r, err := cs.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
 		if err != nil {
@@ -77,7 +77,7 @@ func (l *Listing) fetch(ctx context.Context, srv *Server, cs *sdk.ClientSession)
 		}
 		for _, t := range r.Tools {
 			if total++; total > maxTools {
-				return fault.New(fault.LimitExceeded, "MCP server %s offers more than %d tools", fault.Name(srv.Name), maxTools)
+				return fault.New(fault.LimitExceeded, "it offers more than %d tools", maxTools)
 			}
 			if t == nil {
 				continue
@@ -97,7 +97,7 @@ func (l *Listing) fetch(ctx context.Context, srv *Server, cs *sdk.ClientSession)
 			return nil
 		}
 		if cursors[cursor] || len(cursor) > 64<<10 {
-			return fault.New(fault.ServerProtocol, "list of tools of MCP server %s goes round in a circle", fault.Name(srv.Name))
+			return fault.New(fault.ServerProtocol, "its list of tools goes round in a circle")
 		}
 		cursors[cursor] = true
 	}
