@@ -38,156 +38,11 @@
 #include "utils/datetime.h"
 #include "utils/json.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/typcache.h"
 
-#define PREFIX "LOOKUP\n"
-#define MAX_PROGRAMS 8
-#define MAX_STEPS 16
-#define MAX_COLUMNS 64
-
-typedef enum StepKind
-{
-	STEP_GET, STEP_ROW, STEP_NEWEST, STEP_ANY, STEP_ROLENAME, STEP_SETTING
-} StepKind;
-
-static const char *const kind_names[] = {"get", "row", "newest", "any", "rolename", "setting"};
-
-typedef struct Step
-{
-	StepKind	kind;
-	char	   *table;
-	char	   *index;
-	int			param;			/* the parameter that is the key, or -1 */
-	int			from;			/* the earlier column that is the key */
-	int			first;			/* its first column of the result */
-	int			ncols;
-} Step;
-
-typedef struct Program
-{
-	char	   *text;
-	int			nsteps;
-	Step		steps[MAX_STEPS];
-	int			ncols;
-	char	   *columns[MAX_COLUMNS];	/* as the table calls them */
-	char	   *names[MAX_COLUMNS]; /* as the result does */
-} Program;
-
-static Program *programs[MAX_PROGRAMS];
-static int	nprograms = 0;
-
-bool
-aidb_is_lookup(const char *sql)
-{
-	return strncmp(sql, PREFIX, strlen(PREFIX)) == 0;
-}
-
-/* --- from text ------------------------------------------------------------------ */
-
-static int
-column_named(const Program *p, const char *name)
-{
-	for (int i = 0; i < p->ncols; i++)
-		if (strcmp(p->names[i], name) == 0)
-			return i;
-	elog(ERROR, "lookup has no column \"%s\" yet", name);
-}
-
-static char *
-word(char **line)
-{
-	char	   *w = strsep(line, " ");
-
-	if (w == NULL || *w == '\0')
-		elog(ERROR, "lookup step is too short");
-	return w;
-}
-
-static void
-add_column(Program *p, Step *step, char *name)
-{
-	if (p->ncols == MAX_COLUMNS)
-		elog(ERROR, "lookup has too many columns");
-	p->columns[p->ncols] = strsep(&name, "=");
-	p->names[p->ncols] = name ? name : p->columns[p->ncols];
-	p->ncols++;
-	step->ncols++;
-}
-
-static void
-add_step(Program *p, char *line)
-{
-	Step	   *step = &p->steps[p->nsteps];
-	char	   *kind = word(&line);
-	char	   *key;
-
-	if (p->nsteps == MAX_STEPS)
-		elog(ERROR, "lookup has too many steps");
-	*step = (Step) {.kind = -1, .param = -1, .first = p->ncols};
-	for (int i = 0; i < (int) lengthof(kind_names); i++)
-		if (strcmp(kind, kind_names[i]) == 0)
-			step->kind = i;
-	switch (step->kind)
-	{
-		case STEP_GET:
-		case STEP_ROW:
-			step->table = word(&line);
-			step->index = word(&line);
-			key = word(&line);
-			if (key[0] == '$')
-				step->param = atoi(key + 1) - 1;
-			else
-				step->from = column_named(p, key);
-			while (line)
-				add_column(p, step, word(&line));
-			break;
-		case STEP_ANY:
-			step->table = word(&line);
-			add_column(p, step, step->table);
-			break;
-		case STEP_ROLENAME:
-			step->from = column_named(p, word(&line));
-			add_column(p, step, p->names[step->from]);
-			break;
-		case STEP_NEWEST:
-		case STEP_SETTING:
-			add_column(p, step, word(&line));
-			break;
-		default:
-			elog(ERROR, "lookup has no step \"%s\"", kind);
-	}
-	p->nsteps++;
-}
-
-static Program *
-program(const char *text)
-{
-	MemoryContext mine;
-	MemoryContext old;
-	Program    *p;
-	char	   *rest;
-
-	for (int i = 0; i < nprograms; i++)
-		if (strcmp(programs[i]->text, text) == 0)
-			return programs[i];
-	if (nprograms == MAX_PROGRAMS)
-		elog(ERROR, "too many lookups");
-	/* a text with a fault leaves nothing behind */
-	mine = AllocSetContextCreate(CurrentMemoryContext, "aidb lookup", ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(mine);
-	p = palloc0(sizeof(Program));
-	p->text = pstrdup(text);
-	rest = pstrdup(text + strlen(PREFIX));
-	while (rest)
-		add_step(p, strsep(&rest, "\n"));
-	MemoryContextSwitchTo(old);
-	MemoryContextSetParent(mine, TopMemoryContext);
-	programs[nprograms++] = p;
-	return p;
-}
+#include "lookup.h"
 
 /* --- values ---------------------------------------------------------------------- */
 
@@ -254,7 +109,7 @@ value_text(Datum value, Oid type)
 
 /* The step's columns of a row; they are named in the order of the table, mostly. */
 static void
-take(const Program *p, const Step *step, TupleDesc desc, HeapTuple row, char **values)
+take(const LookupProgram *p, const LookupStep *step, TupleDesc desc, HeapTuple row, char **values)
 {
 	int			at = 0;
 
@@ -303,7 +158,7 @@ usable(Relation index)
 }
 
 static bool
-find(const Program *p, const Step *step, const char *key_text, char **values)
+find(const LookupProgram *p, const LookupStep *step, const char *key_text, char **values)
 {
 	Relation	table = table_open(aidb_own_relation(step->table), AccessShareLock);
 	Relation	index = index_open(aidb_own_relation(step->index), AccessShareLock);
@@ -358,7 +213,7 @@ has_rows(const char *name)
 
 /* False when there is no result. */
 static bool
-run_step(const Program *p, const Step *step, int nargs, char **args, char **values)
+run_step(const LookupProgram *p, const LookupStep *step, int nargs, char **args, char **values)
 {
 	const char *key = NULL;
 	bytea	   *newest;
@@ -390,7 +245,7 @@ run_step(const Program *p, const Step *step, int nargs, char **args, char **valu
 }
 
 static bool
-run_program(const Program *p, int nargs, char **args, char **values)
+run_program(const LookupProgram *p, int nargs, char **args, char **values)
 {
 	bool		found = true;
 
@@ -405,8 +260,8 @@ run_program(const Program *p, int nargs, char **args, char **values)
 bool
 aidb_lookup_gives(const char *text, int nargs, char **args, int nvalues, char **expected)
 {
-	Program    *p = program(text);
-	char	   *values[MAX_COLUMNS] = {NULL};
+	LookupProgram *p = aidb_lookup_program(text);
+	char	   *values[LOOKUP_COLUMNS] = {NULL};
 
 	if (!run_program(p, nargs, args, values) || p->ncols != nvalues)
 		return false;
@@ -420,8 +275,8 @@ aidb_lookup_gives(const char *text, int nargs, char **args, int nvalues, char **
 void
 aidb_lookup(const char *text, int nargs, char **args, StringInfo reply)
 {
-	Program    *p = program(text);
-	char	   *values[MAX_COLUMNS] = {NULL};
+	LookupProgram *p = aidb_lookup_program(text);
+	char	   *values[LOOKUP_COLUMNS] = {NULL};
 	bool		found = run_program(p, nargs, args, values);
 
 	aidb_fields_int(reply, p->ncols);
