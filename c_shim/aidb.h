@@ -95,12 +95,14 @@ extern void aidb_send_command(AidbBridge *b, uint32 kind, uint64 run_id, StringI
 extern void aidb_send_config(AidbBridge *b);
 extern AidbMsg *aidb_serve_request(AidbMsg *m);	/* the reply */
 extern void aidb_serve_write(AidbMsg *m);
-extern void aidb_wait_for_go(AidbBridge *b, long timeout);
 extern const char *aidb_run_caller(void);	/* of the run in hand, or NULL */
 extern const char *aidb_run_principal(void);
 extern const char *aidb_run_search_path(void);	/* of whoever entered the run, or NULL */
 extern bool aidb_run_active(void);
 extern int	aidb_run_level(void);	/* of transactions, where the run was entered */
+
+/* --- go_wait.c --------------------------------------------------------------- */
+extern void aidb_wait_for_go(AidbBridge *b, long timeout);
 
 /* --- scope.c: a subtransaction around requests ------------------------------- */
 extern void aidb_run_scope(const char *what);	/* begin, keep, undo */
@@ -304,6 +306,9 @@ extern void aidb_plpgsql_forget(void);	/* what the call compiled */
 
 /* --- prove.c: read-only statements ------------------------------------------- */
 extern void aidb_prove_read_only(Query *query);
+
+/* --- sqlbody.c: the body of an SQL function ------------------------------------ */
+extern List *aidb_sql_function_queries(HeapTuple tuple, struct FormData_pg_proc *proc, Node *call);
 
 /* --- columns.c: what a statement returns ---------------------------------------- */
 extern bool aidb_written_columns(RawStmt *raw, List **names);

@@ -30,9 +30,6 @@ PG_FUNCTION_INFO_V1(aidb_owner_call);
 PG_FUNCTION_INFO_V1(aidb_test_go);
 PG_FUNCTION_INFO_V1(aidb_caller);
 PG_FUNCTION_INFO_V1(aidb_caller_principal);
-PG_FUNCTION_INFO_V1(aidb_tool_principal);
-PG_FUNCTION_INFO_V1(aidb_tool_conversation_id);
-PG_FUNCTION_INFO_V1(aidb_tool_agent_name);
 
 /* Who called the owner function that is running; NULL when none is. */
 static const char *owner_call_caller = NULL;
@@ -373,32 +370,4 @@ aidb_caller_principal(PG_FUNCTION_ARGS)
 	if (caller == NULL)
 		PG_RETURN_NULL();
 	PG_RETURN_TEXT_P(cstring_to_text(caller));
-}
-
-/* --- who is asking: for row-level security inside a tool call -------------------- */
-
-static Datum
-text_or_null(FunctionCallInfo fcinfo, const char *text)
-{
-	if (text == NULL || text[0] == '\0')
-		PG_RETURN_NULL();
-	PG_RETURN_TEXT_P(cstring_to_text(text));
-}
-
-Datum
-aidb_tool_principal(PG_FUNCTION_ARGS)
-{
-	return text_or_null(fcinfo, aidb_tool_scope ? aidb_run_principal() : NULL);
-}
-
-Datum
-aidb_tool_conversation_id(PG_FUNCTION_ARGS)
-{
-	return text_or_null(fcinfo, aidb_tool_scope ? aidb_tool_scope->call->conversation_id : NULL);
-}
-
-Datum
-aidb_tool_agent_name(PG_FUNCTION_ARGS)
-{
-	return text_or_null(fcinfo, aidb_tool_scope ? aidb_tool_scope->call->agent_name : NULL);
 }

@@ -26,7 +26,6 @@
 #include "nodes/nodeFuncs.h"
 #include "parser/analyze.h"
 #include "parser/parse_func.h"
-#include "executor/functions.h"
 #include "rewrite/rewriteHandler.h"
 #include "rewrite/rowsecurity.h"
 #include "tcop/tcopprot.h"
@@ -85,44 +84,6 @@ walk_inside(Proof *p, Node *node, const char *via)
 	p->via = before;
 	p->call = call;
 	p->depth--;
-}
-
-/* The queries of an SQL function, however its body is kept; the call tells what its polymorphic arguments are. */
-static List *
-sql_function_queries(HeapTuple tuple, Form_pg_proc proc, Node *call)
-{
-	bool		isnull;
-	Datum		body = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosqlbody, &isnull);
-	List	   *queries = NIL;
-	ListCell   *lc;
-	char	   *src;
-	Oid		   *argtypes;
-	ErrorContextCallback callback = {.previous = error_context_stack,.callback = aidb_error_in_text};
-
-	if (!isnull)
-	{
-		Node	   *n = stringToNode(TextDatumGetCString(body));
-
-		/* a list of statements, each a list of queries, for BEGIN ATOMIC; else one query */
-		if (!IsA(n, List))
-			return list_make1(n);
-		return castNode(List, linitial(castNode(List, n)));
-	}
-	src = TextDatumGetCString(SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull));
-	callback.arg = src;
-	error_context_stack = &callback;
-	argtypes = palloc(sizeof(Oid) * (proc->pronargs + 1));
-	memcpy(argtypes, proc->proargtypes.values, sizeof(Oid) * proc->pronargs);
-	foreach(lc, pg_parse_query(src))
-	{
-		SQLFunctionParseInfoPtr pinfo = prepare_sql_fn_parse_info(tuple, call, InvalidOid);
-
-		queries = list_concat(queries,
-							  pg_analyze_and_rewrite_withcb(lfirst_node(RawStmt, lc), src,
-															(ParserSetupHook) sql_fn_parser_setup, pinfo, NULL));
-	}
-	error_context_stack = callback.previous;
-	return queries;
 }
 
 static bool
@@ -215,7 +176,7 @@ check_one(Oid fn, void *context)
 
 		if (is_polymorphic(proc) && !is_call_of(p->call, fn))
 			refuse(p, psprintf("function %s cannot be looked into here", format_procedure(fn)));
-		foreach(lc, sql_function_queries(tuple, proc, is_polymorphic(proc) ? p->call : NULL))
+		foreach(lc, aidb_sql_function_queries(tuple, proc, is_polymorphic(proc) ? p->call : NULL))
 			walk_inside(p, lfirst(lc), psprintf("function %s", format_procedure(fn)));
 	}
 	ReleaseSysCache(tuple);
