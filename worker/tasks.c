@@ -1,7 +1,7 @@
 /*
  * tasks.c
- *		A worker process: has the tasks of one session user in hand, up to
- *		aidb.worker_tasks of them.
+ *		A worker process has the tasks of one session user in hand, up to
+ *		aidb.worker_tasks of them: what it does for their runs.
  *
  * It is logged in as that role, so session_user, its memberships and its
  * settings are what they were when the task was submitted, and there is no
@@ -23,26 +23,14 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "postmaster/interrupt.h"
-#include "storage/ipc.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "tasks.h"
-
-/* Requests that share a transaction. */
-#define GROUP 50
-/* Tasks that are taken at a time, so that those in hand are served in between. */
-#define CLAIM 100
-/* A worker that makes room waits so long for models to answer. */
-#define YIELD_MS 10000
-
-static TimestampTz yielding = 0;
 
 static bool
 can_share(const AidbMsg *m)
@@ -107,14 +95,14 @@ serve_group(AidbBridge *b, AidbMsg *first)
 {
 	MemoryContext outer = CurrentMemoryContext;
 	MemoryContext mine = AllocSetContextCreate(outer, "aidb requests", ALLOCSET_DEFAULT_SIZES);
-	AidbMsg    *asked[GROUP];
-	AidbMsg    *answers[GROUP] = {0};
+	AidbMsg    *asked[AIDB_GROUP];
+	AidbMsg    *answers[AIDB_GROUP] = {0};
 	uint64		bells = 0;
 	int			n = 0;
 	const char *why = NULL;
 
 	asked[n++] = first;
-	while (n < GROUP)
+	while (n < AIDB_GROUP)
 	{
 		AidbMsg    *m = aidb_next_message(b);
 
@@ -262,8 +250,8 @@ serve_step(AidbBridge *b, AidbTask *t)
 }
 
 /* Handles one message; true when a task has ended. */
-static bool
-handle(AidbBridge *b, AidbMsg *m)
+bool
+aidb_handle_message(AidbBridge *b, AidbMsg *m)
 {
 	AidbTask   *t = aidb_find_task(m->run);
 	AidbReader	r;
@@ -314,90 +302,4 @@ handle(AidbBridge *b, AidbMsg *m)
 			}
 	}
 	return false;
-}
-
-/* --- the process ----------------------------------------------------------------------- */
-
-static void
-leave_room(AidbBridge *b)
-{
-	if (yielding == 0)
-		yielding = GetCurrentTimestamp();
-	if (aidb_in_hand() > 0 && !TimestampDifferenceExceeds(yielding, GetCurrentTimestamp(), YIELD_MS))
-		return;
-	aidb_hand_back_all(b);
-	proc_exit(0);
-}
-
-void
-aidb_worker_main(Datum arg)
-{
-	AidbBridge *b;
-	bool		hungry = true;
-	MemoryContext loop;
-	TimestampTz busy;
-
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-	aidb_self = aidb_attach_slot(DatumGetInt32(arg));
-	aidb_number = aidb_self->number;
-	BackgroundWorkerInitializeConnectionByOid(aidb_self->database, aidb_self->role, 0);
-	loop = AllocSetContextCreate(TopMemoryContext, "aidb worker", ALLOCSET_DEFAULT_SIZES);
-	MemoryContextSwitchTo(loop);
-	aidb_make_task_table();
-	if (!aidb_extension_is_there())
-		proc_exit(0);
-	b = aidb_go_bridge();
-	aidb_own_transactions = true;
-	busy = GetCurrentTimestamp();
-
-	for (;;)
-	{
-		AidbMsg    *m;
-		long		timeout = -1;
-
-		MemoryContextSwitchTo(loop);
-		MemoryContextReset(loop);
-		if (ProcDiePending || aidb_self->stop)
-			proc_exit(0);
-		QueryCancelPending = false;	/* there is nothing to cancel */
-		CHECK_FOR_INTERRUPTS();
-		aidb_process_settings();
-		if (aidb_take_wake(aidb_self))
-		{
-			hungry = true;
-			if (!aidb_extension_is_there())
-				proc_exit(0);
-			aidb_stop_canceled(b);
-		}
-		if (aidb_self->yield)
-			leave_room(b);
-		else if (hungry && aidb_in_hand() < aidb_worker_tasks)
-		{
-			int			wanted = Min(CLAIM, aidb_worker_tasks - aidb_in_hand());
-
-			hungry = aidb_claim(b, wanted) == wanted;
-		}
-		for (int i = 0; i < GROUP && (m = aidb_next_message(b)) != NULL; i++)
-		{
-			hungry |= handle(b, m);
-			QueryCancelPending = false;
-			CHECK_FOR_INTERRUPTS();
-		}
-		if (aidb_in_hand() > 0 || hungry)
-			busy = GetCurrentTimestamp();
-		else if (TimestampDifferenceExceeds(busy, GetCurrentTimestamp(), aidb_worker_idle_timeout * 1000) && aidb_leave_if_idle(aidb_self))
-		{
-			aidb_wake_database(MyDatabaseId, InvalidOid);
-			proc_exit(0);
-		}
-		else
-			timeout = aidb_worker_idle_timeout * 1000L;
-		if (aidb_self->yield)
-			timeout = 100;
-		if (aidb_some_aside() || (hungry && !aidb_self->yield && aidb_in_hand() < aidb_worker_tasks))
-			timeout = 0;
-		aidb_wait_for_go(b, timeout);
-	}
 }

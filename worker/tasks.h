@@ -1,8 +1,8 @@
 /*
  * tasks.h
- *		What the files of a worker process share: tasks.c serves the runs of its
- *		tasks, messages.c has the order of what they ask for, claim.c takes tasks
- *		and gives them back.
+ *		What the files of a worker process share: process.c is its loop, tasks.c
+ *		serves the runs of its tasks, messages.c has the order of what they ask
+ *		for, claim.c takes tasks and gives them back.
  */
 #ifndef AIDB_TASKS_H
 #define AIDB_TASKS_H
@@ -39,6 +39,10 @@ extern int	aidb_in_hand(void);
 extern AidbTask *aidb_find_task(uint64 run);
 extern void aidb_forget_task(AidbTask *t);
 extern void aidb_stop_run(AidbBridge *b, AidbTask *t);
+
+/* Requests that share a transaction. */
+#define AIDB_GROUP 50
+extern bool aidb_handle_message(AidbBridge *b, AidbMsg *m);
 
 extern void aidb_begin(void);
 extern void aidb_commit(Oid role);	/* as that role */
