@@ -42,7 +42,8 @@ func WireArguments(s string) string {
 	return "{}"
 }
 
-// SystemText is the one system message of a conversation, after a first text of the model's config.
+// SystemText is the one system message of a conversation, after a first text of the model's config: some servers take no
+// second one, and none after the beginning.
 func SystemText(first string, messages []conversation.Message) string {
 	s := first
 	for i := range messages {

@@ -91,6 +91,17 @@ func (s *Scanner) Str() (Text, error) {
 	return Text{}, ErrTruncated
 }
 
+// StrIf reads a string; anything else is left out.
+func (s *Scanner) StrIf(to *Text) error {
+	if s.Peek() == '"' {
+		t, err := s.Str()
+		*to = t
+		return err
+	}
+	_, err := s.Skip()
+	return err
+}
+
 // Skip reads one value of any kind and returns its text. Brackets are counted, not matched: nothing is made of
 // a value that is skipped, so that a nonsense inside one does no harm.
 func (s *Scanner) Skip() ([]byte, error) {

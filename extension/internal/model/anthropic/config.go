@@ -1,9 +1,7 @@
 package anthropic
 
 import (
-	"bytes"
 	"encoding/json"
-	"math"
 
 	"aidb/extension/internal/fault"
 	"aidb/extension/internal/wire"
@@ -49,28 +47,19 @@ func (c *config) streams() bool { return c.Stream == nil || *c.Stream }
 
 func parseConfig(raw json.RawMessage) (*config, error) {
 	c := &config{}
-	if len(bytes.TrimSpace(raw)) == 0 {
-		raw = json.RawMessage("{}")
-	}
-	if err := json.Unmarshal(raw, c); err != nil {
-		return nil, fault.New(fault.InvalidArgument, "config cannot be read: %s", fault.Cut(wire.OneLine(err.Error()), wire.MaxExcerpt))
+	if err := wire.ReadConfig(raw, c); err != nil {
+		return nil, err
 	}
 	switch {
 	case c.Model == "":
 		return nil, fault.New(fault.InvalidArgument, "config has no model")
 	case c.MaxTokens != nil && *c.MaxTokens <= 0:
 		return nil, fault.New(fault.InvalidArgument, "max_tokens must be above zero, not %d", *c.MaxTokens)
-	case present(c.Tools) || present(c.ToolChoice):
-		return nil, fault.New(fault.Unsupported, "tools are not supported in a call that generates text").
-			WithHint("Give the tools to an agent and call aidb.agent_converse.")
+	case wire.Present(c.Tools) || wire.Present(c.ToolChoice):
+		return nil, wire.NoTools()
 	}
-	for name, n := range map[string]*json.Number{"temperature": c.Temperature, "top_p": c.TopP} {
-		if n == nil {
-			continue
-		}
-		if f, err := n.Float64(); err != nil || math.IsInf(f, 0) {
-			return nil, fault.New(fault.InvalidArgument, "%s is not a number: %s", name, fault.Name(n.String()))
-		}
+	if err := wire.CheckNumbers(map[string]*json.Number{"temperature": c.Temperature, "top_p": c.TopP}); err != nil {
+		return nil, err
 	}
 	if err := c.limits().Check(); err != nil {
 		return nil, err
@@ -80,15 +69,11 @@ func parseConfig(raw json.RawMessage) (*config, error) {
 		text = DefaultURL
 	}
 	var err error
-	if present(c.ResponseFormat) {
+	if wire.Present(c.ResponseFormat) {
 		if _, c.schema, err = wire.Schema(c.ResponseFormat); err != nil {
 			return nil, err
 		}
 	}
 	c.endpoint, c.models, err = wire.Locate(text, path)
 	return c, err
-}
-
-func present(raw json.RawMessage) bool {
-	return len(bytes.TrimSpace(raw)) > 0 && string(bytes.TrimSpace(raw)) != "null"
 }

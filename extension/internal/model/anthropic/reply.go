@@ -69,25 +69,14 @@ func (u *usage) read(s *wire.Scanner) error {
 	})
 }
 
-// str reads a string member; anything else is left out.
-func str(s *wire.Scanner, to *wire.Text) error {
-	if s.Peek() == '"' {
-		t, err := s.Str()
-		*to = t
-		return err
-	}
-	_, err := s.Skip()
-	return err
-}
-
 // read reads one member of a message.
 func (m *message) read(s *wire.Scanner, key string) error {
 	switch key {
 	case "model":
-		return str(s, &m.model)
+		return s.StrIf(&m.model)
 	case "stop_reason":
 		var t wire.Text
-		err := str(s, &t)
+		err := s.StrIf(&t)
 		if w := t.String(); w != "" {
 			m.stop = w
 		}
@@ -103,7 +92,7 @@ func (m *message) read(s *wire.Scanner, key string) error {
 		switch s.Peek() {
 		case '"':
 			b := block{kind: "text"}
-			err := str(s, &b.text)
+			err := s.StrIf(&b.text)
 			m.blocks = append(m.blocks, b)
 			return err
 		case '[':
@@ -128,22 +117,22 @@ func readBlock(s *wire.Scanner) (block, error) {
 		switch key {
 		case "type":
 			var t wire.Text
-			err := str(s, &t)
+			err := s.StrIf(&t)
 			b.kind = t.String()
 			return err
 		case "text", "thinking":
-			return str(s, &b.text)
+			return s.StrIf(&b.text)
 		case "signature":
-			return str(s, &b.signature)
+			return s.StrIf(&b.signature)
 		case "data":
-			return str(s, &b.data)
+			return s.StrIf(&b.data)
 		case "id":
-			return str(s, &b.call.ID)
+			return s.StrIf(&b.call.ID)
 		case "name":
-			return str(s, &b.call.Name)
+			return s.StrIf(&b.call.Name)
 		case "input":
 			if s.Peek() == '"' {
-				return str(s, &b.call.Arguments)
+				return s.StrIf(&b.call.Arguments)
 			}
 			raw, err := s.Skip()
 			if string(raw) != "null" && string(raw) != "{}" {

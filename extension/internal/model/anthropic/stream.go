@@ -27,7 +27,7 @@ func readEvent(data []byte) (event, error) {
 		switch {
 		case key == "type":
 			var t wire.Text
-			err := str(s, &t)
+			err := s.StrIf(&t)
 			e.kind = t.String()
 			return err
 		case key == "index":
@@ -59,11 +59,11 @@ func (e *event) delta(s *wire.Scanner) error {
 	return s.Object(func(key string) error {
 		switch key {
 		case "text", "thinking":
-			return str(s, &e.block.text)
+			return s.StrIf(&e.block.text)
 		case "signature":
-			return str(s, &e.block.signature)
+			return s.StrIf(&e.block.signature)
 		case "partial_json":
-			return str(s, &e.partial)
+			return s.StrIf(&e.partial)
 		case "stop_reason":
 			return e.message.read(s, key)
 		}

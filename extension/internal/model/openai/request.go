@@ -36,7 +36,7 @@ func (w *writer) body(c *config, r agent.Request) []byte {
 	w.b = append(make([]byte, 0, size), `{"model":`...)
 	w.b = wire.AppendString(w.b, c.Model)
 	w.b = append(w.b, `,"messages":[`...)
-	w.messages(systemText(c.SystemPrompt, messages), messages)
+	w.messages(wire.SystemText(c.SystemPrompt, messages), messages)
 	w.b = append(w.b, ']')
 	w.sent.force = r.Forced && r.Output != nil && c.forces() && (!c.structures() || w.d.noFormat) && !w.d.noForce
 	w.tools(r, messages)
@@ -91,21 +91,6 @@ func (w *writer) stream(c *config) {
 		w.sent.counts = true
 		w.b = append(w.b, `,"stream_options":{"include_usage":true}`...)
 	}
-}
-
-// systemText is the one system message: some servers take no second one, and none after the beginning.
-func systemText(first string, messages []conversation.Message) string {
-	s := first
-	for i := range messages {
-		if messages[i].Role != conversation.System || messages[i].Content == "" {
-			continue
-		}
-		if s != "" {
-			s += "\n\n"
-		}
-		s += messages[i].Content
-	}
-	return s
 }
 
 func (w *writer) open(role string) {

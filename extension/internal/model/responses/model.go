@@ -2,9 +2,7 @@ package responses
 
 import (
 	"context"
-	"slices"
 	"strings"
-	"sync"
 
 	"aidb/extension/internal/agent"
 	"aidb/extension/internal/conversation"
@@ -35,12 +33,9 @@ func (p *Provider) Open(ref agent.ModelRef, cred wire.Credentials, gate wire.Gat
 
 // Model is one model for one run; it implements agent.Model.
 type Model struct {
-	line   *wire.Line
-	config *config
-
-	mu    sync.Mutex
-	kept  []kept
-	spelt spelling
+	line    *wire.Line
+	config  *config
+	learned wire.Learned[spelling, kept]
 }
 
 // bytesPerToken is the rule of thumb for what has not been counted.
@@ -54,10 +49,10 @@ func (m *Model) Complete(ctx context.Context, r agent.Request) (agent.Reply, err
 func (m *Model) complete(ctx context.Context, c *config, r agent.Request) (agent.Reply, error) {
 	n := wire.NewNames(r)
 	write := func(s spelling) []byte {
-		w := writer{names: n, kept: m.keptSoFar(), s: s}
+		w := writer{names: n, kept: m.learned.Kept(), s: s}
 		return w.body(c, r)
 	}
-	spelt := m.spelling()
+	spelt := m.learned.Spelling()
 	body := write(spelt)
 	if int64(len(body)) > m.line.MaxBodyBytes() {
 		return agent.Reply{}, m.line.TooLarge()
@@ -69,8 +64,8 @@ func (m *Model) complete(ctx context.Context, c *config, r agent.Request) (agent
 			reply, k, f = read(a, n, wire.ReadAtMost(r.MaxOutput))
 			return f
 		})
-		if f == nil {
-			m.keep(k)
+		if f == nil && k.id != "" {
+			m.learned.Keep(k)
 		}
 		return reply.Usage.Total(), f
 	}, func(f *wire.Failure) bool {
@@ -79,7 +74,7 @@ func (m *Model) complete(ctx context.Context, c *config, r agent.Request) (agent
 			return false
 		}
 		body, spelt = write(next), next
-		m.learn(next)
+		m.learned.Spell(next)
 		return true
 	})
 	if err != nil {
@@ -144,34 +139,6 @@ func (s spelling) adapt(f *wire.Failure, r agent.Request) (spelling, bool) {
 		s.plain = true
 	}
 	return s, s != old
-}
-
-func (m *Model) spelling() spelling {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.spelt
-}
-
-func (m *Model) learn(s spelling) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.spelt = s
-}
-
-func (m *Model) keptSoFar() []kept {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.kept
-}
-
-func (m *Model) keep(k kept) {
-	if k.id == "" {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	// A request that is being written reads the old slice.
-	m.kept = append(slices.Clip(m.kept), k)
 }
 
 // Validate finds out whether the server can be reached and accepts the credentials.

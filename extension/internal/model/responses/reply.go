@@ -32,20 +32,9 @@ type item struct {
 	thought []byte // a reasoning item that may be sent back
 }
 
-// str reads a string member; anything else is left out.
-func str(s *wire.Scanner, to *wire.Text) error {
-	if s.Peek() == '"' {
-		t, err := s.Str()
-		*to = t
-		return err
-	}
-	_, err := s.Skip()
-	return err
-}
-
 func word(s *wire.Scanner, to *string) error {
 	var t wire.Text
-	err := str(s, &t)
+	err := s.StrIf(&t)
 	*to = t.String()
 	return err
 }
@@ -54,7 +43,7 @@ func word(s *wire.Scanner, to *string) error {
 func (r *response) read(s *wire.Scanner, key string) error {
 	switch key {
 	case "model":
-		return str(s, &r.model)
+		return s.StrIf(&r.model)
 	case "status":
 		return word(s, &r.status)
 	case "incomplete_details":
@@ -103,12 +92,12 @@ func readItem(s *wire.Scanner) (item, error) {
 		case "type":
 			return word(s, &i.kind)
 		case "call_id":
-			return str(s, &i.call.ID)
+			return s.StrIf(&i.call.ID)
 		case "name":
-			return str(s, &i.call.Name)
+			return s.StrIf(&i.call.Name)
 		case "arguments":
 			if s.Peek() == '"' {
-				return str(s, &i.call.Arguments)
+				return s.StrIf(&i.call.Arguments)
 			}
 			raw, err := s.Skip()
 			if string(raw) != "null" {
@@ -121,7 +110,7 @@ func readItem(s *wire.Scanner) (item, error) {
 			if s.Peek() == '[' {
 				return s.Array(func() error { return i.part(s) })
 			}
-			return str(s, &i.text)
+			return s.StrIf(&i.text)
 		}
 		_, err := s.Skip()
 		return err
@@ -145,7 +134,7 @@ func (i *item) part(s *wire.Scanner) error {
 		case "type":
 			return word(s, &kind)
 		case "text", "refusal":
-			return str(s, &text)
+			return s.StrIf(&text)
 		}
 		_, err := s.Skip()
 		return err

@@ -26,7 +26,7 @@ func readEvent(data []byte) (event, error) {
 		case key == "type":
 			return word(s, &e.kind)
 		case key == "delta":
-			return str(s, &e.delta)
+			return s.StrIf(&e.delta)
 		case key == "item":
 			var err error
 			e.item, err = readItem(s)
