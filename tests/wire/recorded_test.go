@@ -29,12 +29,12 @@ type recorded struct {
 		Tools          []struct {
 			Name, Description string
 			Parameters        json.RawMessage
-			Stub              struct {
+			Does              struct {
 				Returns json.RawMessage
 				Raises  string
 				Echo    bool
 				Repeat  []any
-			}
+			} `json:"stub"`
 		}
 		History        []turnMessage
 		MaxRounds      int   `json:"max_rounds"`
@@ -134,13 +134,13 @@ func (s *recorded) run(t *testing.T, user *session, base, run string) *ran {
 	servertest.Exec(t, conn, `SELECT aidb.create_model($1, 'openai_completions', $2::jsonb, credentials => $3::jsonb, validate => false)`, run, config, credentials)
 	tools := []string{}
 	for _, x := range a.Tools {
-		rows := "SELECT '" + strings.ReplaceAll(string(x.Stub.Returns), "'", "''") + "'::jsonb AS result WHERE true<used>"
+		rows := "SELECT '" + strings.ReplaceAll(string(x.Does.Returns), "'", "''") + "'::jsonb AS result WHERE true<used>"
 		switch {
-		case x.Stub.Echo:
+		case x.Does.Echo:
 			rows = "SELECT ${account} AS account, ${rate} AS rate"
-		case len(x.Stub.Repeat) == 2:
-			rows = fmt.Sprintf("SELECT repeat('%s', %v) AS result WHERE true<used>", x.Stub.Repeat[0], x.Stub.Repeat[1])
-		case x.Stub.Raises != "":
+		case len(x.Does.Repeat) == 2:
+			rows = fmt.Sprintf("SELECT repeat('%s', %v) AS result WHERE true<used>", x.Does.Repeat[0], x.Does.Repeat[1])
+		case x.Does.Raises != "":
 			rows = "SELECT 1 / (random() * 0)::integer AS result WHERE true<used>"
 		}
 		sqlTool(t, conn, x.Name, x.Description, x.Parameters, rows)
