@@ -322,6 +322,7 @@ extern const char *aidb_owner_call_search_path(void);	/* of who called the API f
 
 /* --- query.c: our own SQL --------------------------------------------------- */
 extern struct _SPI_plan *aidb_plan(const char *sql, int nargs); /* all parameters are texts */
+extern void aidb_push_newest_snapshot(void);
 extern uint64 aidb_execute(const char *sql, int nargs, const char **args);
 extern void aidb_run_queries(AidbReader *r, StringInfo reply, Oid owner);
 extern void aidb_note_caller(Oid owner);	/* callers.c */

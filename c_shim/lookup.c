@@ -249,7 +249,7 @@ run_program(const LookupProgram *p, int nargs, char **args, char **values)
 {
 	bool		found = true;
 
-	PushActiveSnapshot(GetTransactionSnapshot());
+	aidb_push_newest_snapshot();
 	for (int i = 0; i < p->nsteps && found; i++)
 		found = run_step(p, &p->steps[i], nargs, args, values);
 	PopActiveSnapshot();

@@ -10,12 +10,15 @@
  */
 #include "aidb.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
+#include "utils/plancache.h"
+#include "utils/snapmgr.h"
 
 #define MAX_PLANS 256
 #define MAX_ARGS 100
@@ -74,6 +77,47 @@ aidb_plan(const char *sql, int nargs)
 }
 
 /*
+ * What a call may is read as it is now.  Whoever holds a transaction of
+ * REPEATABLE READ open must not keep what has been taken away since it began.
+ */
+void
+aidb_push_newest_snapshot(void)
+{
+	PushActiveSnapshot(IsolationUsesXactSnapshot() ? GetLatestSnapshot() : GetTransactionSnapshot());
+}
+
+/* What writes or locks a row has the transaction's snapshot, so that a conflict is found. */
+static bool
+only_reads(SPIPlanPtr plan)
+{
+	ListCell   *source;
+	ListCell   *lc;
+
+	foreach(source, SPI_plan_get_plan_sources(plan))
+		foreach(lc, ((CachedPlanSource *) lfirst(source))->query_list)
+		{
+			Query	   *query = lfirst_node(Query, lc);
+
+			if (query->commandType != CMD_SELECT || query->hasModifyingCTE || query->rowMarks != NIL)
+				return false;
+		}
+	return true;
+}
+
+static int
+execute_plan(SPIPlanPtr plan, Datum *values, const char *nulls, int64 max_rows)
+{
+	int			rc;
+
+	if (!IsolationUsesXactSnapshot() || !only_reads(plan))
+		return SPI_execute_plan(plan, values, nulls, false, max_rows);
+	aidb_push_newest_snapshot();
+	rc = SPI_execute_snapshot(plan, values, nulls, GetActiveSnapshot(), InvalidSnapshot, false, true, max_rows);
+	PopActiveSnapshot();
+	return rc;
+}
+
+/*
  * Executes a constant text of ours with the owner's rights, between SPI_connect
  * and SPI_finish.  Its parameters are texts, NULL pointers are NULL.  The number
  * of rows; those are in SPI_tuptable.
@@ -90,7 +134,7 @@ execute(const char *sql, int64 max_rows, int nargs, const char **args)
 		nulls[i] = args[i] ? ' ' : 'n';
 		values[i] = args[i] ? CStringGetTextDatum(args[i]) : (Datum) 0;
 	}
-	rc = SPI_execute_plan(aidb_plan(sql, nargs), values, nulls, false, max_rows);
+	rc = execute_plan(aidb_plan(sql, nargs), values, nulls, max_rows);
 	if (rc < 0)
 		elog(ERROR, "could not execute \"%s\": %s", sql, SPI_result_code_string(rc));
 	return SPI_processed;

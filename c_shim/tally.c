@@ -262,8 +262,8 @@ is_finite(Datum number)
  * first on: they get number and time together, and where the clock was set back
  * or two sessions were at it within the same microseconds, number decides.
  */
-void
-aidb_tally_events(const Question *q, bool all, Oid owner, Tally *tally)
+static void
+tally_events(const Question *q, bool all, Oid owner, Tally *tally)
 {
 	Counting	c = {.q = q,.all = all,.owner = owner,.tally = tally,.seen = aidb_keepable(q),.since = -1};
 
@@ -286,4 +286,16 @@ aidb_tally_events(const Question *q, bool all, Oid owner, Tally *tally)
 	}
 	clear(tally);
 	(void) add_events(&c, q->windowed, 0, PG_INT64_MAX, PG_INT64_MAX);
+}
+
+void
+aidb_tally_events(const Question *q, bool all, Oid owner, Tally *tally)
+{
+	bool		old = aidb_snapshot_is_old();
+
+	if (old)
+		aidb_push_newest_snapshot();
+	tally_events(q, all, owner, tally);
+	if (old)
+		PopActiveSnapshot();
 }

@@ -116,6 +116,17 @@ aidb_events_asking(AidbGuard *g, MemoryContext memory)
 	asking_memory = memory;
 }
 
+/*
+ * Whether a condition asks in a transaction of one snapshot.  The calls of a
+ * principal are let through one after the other; those that were let through
+ * since that snapshot have to be counted as well.
+ */
+bool
+aidb_snapshot_is_old(void)
+{
+	return asking != NULL && IsolationUsesXactSnapshot();
+}
+
 /* Keeps what the conditions of a machine have counted; in the owner's scope. */
 void
 aidb_events_keep(AidbGuard *g)

@@ -70,7 +70,10 @@ func TestClassAndAgent_AreReadAtEachCall(t *testing.T) {
 			}
 			return fakemodel.Say(r.Turn()[1].Result)
 		})
+		// the caller's snapshot is older than the change
+		servertest.Exec(t, ann, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT")
 		require.Contains(t, servertest.MustAsk(t, ann, "fresh", "go").Message, want, change)
+		servertest.Exec(t, ann, "COMMIT")
 		servertest.Exec(t, admin, "SELECT aidb.classify_tool('fresh_add', NULL); SELECT * FROM aidb.update_agent('fresh', enabled => true, tools => '{fresh_add}')")
 	}
 	require.Equal(t, "1", count(t, "fresh", "new"))

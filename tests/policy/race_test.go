@@ -108,6 +108,28 @@ func TestRace_APrincipalsLimit(t *testing.T) {
 	require.Equal(t, 3, let)
 }
 
+// Who holds a transaction of one snapshot open neither uses up a limit anew nor keeps a rule that has been taken away.
+func TestRace_AnOldSnapshot(t *testing.T) {
+	admin, ann, other := server.Admin(t), server.Conn(t, "ann"), server.Conn(t, "ann")
+	servertest.Exec(t, admin, `SELECT aidb.create_policy('snapshot', ARRAY[aidb.transition('start', 'look', NULL),
+		aidb.transition('start', 'refund_order', NULL, 'aidb.principal_event_count(principal, ''refund_order'') < 1
+			AND aidb.principal_event_sum(principal, ''refund_order'', ''amount'', ''1 hour'') < 1')])`)
+	for _, level := range []string{"REPEATABLE READ", "SERIALIZABLE"} {
+		first, second := servertest.Value(t, ann, "SELECT aidb.start_policy_session('snapshot', $1)", level),
+			servertest.Value(t, other, "SELECT aidb.start_policy_session('snapshot', $1)", level)
+		servertest.Exec(t, ann, "BEGIN ISOLATION LEVEL "+level+"; SELECT")
+		allow(t, other, second, "refund_order", `{"amount": 1}`)
+		refuse(t, ann, "is false", first, "refund_order", `{"amount": 1}`)
+		servertest.Exec(t, ann, "ROLLBACK")
+
+		servertest.Exec(t, ann, "BEGIN ISOLATION LEVEL "+level+"; SELECT")
+		servertest.Exec(t, admin, "SELECT aidb.remove_transition('snapshot', 'start', 'look')")
+		refuse(t, ann, "DENY: look", first, "look")
+		servertest.Exec(t, ann, "ROLLBACK")
+		servertest.Exec(t, admin, "SELECT aidb.add_transition('snapshot', 'start', 'look', NULL)")
+	}
+}
+
 // Whoever waits for a session waits as the caller says.
 func TestGuard_HonoursLockTimeout(t *testing.T) {
 	admin := server.Admin(t)
