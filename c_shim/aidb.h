@@ -165,6 +165,7 @@ typedef struct AidbGuard
 	char	   *event;			/* id of the row written */
 	/* what its condition counts; see events.c */
 	bool		counts_principal;
+	bool		counted_principal;	/* its evaluation did */
 	int64		session_seen;
 	int64		principal_seen;
 	List	   *totals;

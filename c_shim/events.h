@@ -55,6 +55,7 @@ extern void aidb_tally_events(const Question *q, bool all, Oid owner, Tally *tal
 
 /* totals.c */
 extern bool aidb_snapshot_is_old(void);
+extern void aidb_note_principal(const Question *q);
 extern int64 aidb_keepable(const Question *q);
 extern void aidb_note_total(const Question *q, int64 since, int64 upto, const Tally *tally);
 extern bool aidb_read_total(const Question *q, int64 below, int64 *since, int64 *upto, Tally *tally);

@@ -253,6 +253,12 @@ write_event(Passage *p, AidbGuard *g, const char *rank)
 
 /* --- all machines ------------------------------------------------------------------ */
 
+static const char *
+ask(Passage *p, const AidbGuard *g)
+{
+	return aidb_evaluate(g->condition_owner, g->condition_sql, p->params, g->session, g->principal, p->timeout_ms);
+}
+
 /* The conditions, each as its owner; what they counted is kept for the next time. */
 static void
 evaluate(Passage *p, AidbGuard *guards, int n, AidbOwnerScope *scope)
@@ -269,7 +275,15 @@ evaluate(Passage *p, AidbGuard *guards, int n, AidbOwnerScope *scope)
 			if (g->condition == NULL)
 				continue;
 			aidb_events_asking(g, p->home);
-			g->unmet = aidb_evaluate(g->condition_owner, g->condition_sql, p->params, g->session, g->principal, p->timeout_ms);
+			g->unmet = ask(p, g);
+			if (g->unmet != NULL || !g->counted_principal || g->counts_principal)
+				continue;
+			/* a function that it calls counts over the principal, which nobody could know before */
+			enter(scope, p);
+			lock_principal(g->principal);
+			leave(scope);
+			g->counts_principal = true;
+			g->unmet = ask(p, g);
 		}
 	}
 	PG_FINALLY();

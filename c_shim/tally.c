@@ -293,6 +293,7 @@ aidb_tally_events(const Question *q, bool all, Oid owner, Tally *tally)
 {
 	bool		old = aidb_snapshot_is_old();
 
+	aidb_note_principal(q);
 	if (old)
 		aidb_push_newest_snapshot();
 	tally_events(q, all, owner, tally);

@@ -127,6 +127,14 @@ aidb_snapshot_is_old(void)
 	return asking != NULL && IsolationUsesXactSnapshot();
 }
 
+/* What is counted over its principal is to be counted under the lock of that principal. */
+void
+aidb_note_principal(const Question *q)
+{
+	if (asking && asking->principal && q->of_principal && strcmp(asking->principal, q->who) == 0)
+		asking->counted_principal = true;
+}
+
 /* Keeps what the conditions of a machine have counted; in the owner's scope. */
 void
 aidb_events_keep(AidbGuard *g)

@@ -108,6 +108,22 @@ func TestRace_APrincipalsLimit(t *testing.T) {
 	require.Equal(t, 3, let)
 }
 
+// So it does where a function counts, of which the text of the condition says nothing.
+func TestRace_APrincipalsLimitInAFunction(t *testing.T) {
+	admin, first, second := server.Admin(t), server.Conn(t, "ann"), server.Conn(t, "ann")
+	servertest.Exec(t, admin, `CREATE FUNCTION public.within_limit(who text) RETURNS boolean LANGUAGE sql STABLE AS $$SELECT aidb.principal_event_count($1, 'refund_order') < 1$$;
+		SELECT aidb.create_policy('hidden', ARRAY[aidb.transition('start', 'refund_order', NULL, 'public.within_limit(principal)')])`)
+	one, two := servertest.Value(t, first, "SELECT aidb.start_policy_session('hidden', 'customer 11')"),
+		servertest.Value(t, second, "SELECT aidb.start_policy_session('hidden', 'customer 11')")
+	servertest.Exec(t, first, "BEGIN")
+	allow(t, first, one, "refund_order")
+	servertest.Exec(t, second, "SET lock_timeout = '100ms'")
+	_, err := authorize(t, second, two, "refund_order")
+	require.Equal(t, "55P03", servertest.State(err), "it waits for the first one to end")
+	servertest.Exec(t, first, "COMMIT")
+	refuse(t, second, "is false", two, "refund_order")
+}
+
 // Who holds a transaction of one snapshot open neither uses up a limit anew nor keeps a rule that has been taken away.
 func TestRace_AnOldSnapshot(t *testing.T) {
 	admin, ann, other := server.Admin(t), server.Conn(t, "ann"), server.Conn(t, "ann")
