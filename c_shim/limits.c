@@ -23,12 +23,13 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
-#include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
+
+#include "shared_table.h"
 
 PG_FUNCTION_INFO_V1(aidb_shared_limits);
 
@@ -57,8 +58,7 @@ typedef struct Entry
 
 typedef struct Table
 {
-	LWLock		lock;
-	int			tranche;
+	AidbTableHead head;
 	Entry		entries[ENTRIES];
 } Table;
 
@@ -99,20 +99,9 @@ leave_at_exit(int code, Datum arg)
 static void
 attach(void)
 {
-	bool		found;
-
 	if (table)
 		return;
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	table = ShmemInitStruct("aidb limits", sizeof(Table), &found);
-	if (!found)
-	{
-		memset(table, 0, sizeof(Table));
-		table->tranche = LWLockNewTrancheId();
-		LWLockInitialize(&table->lock, table->tranche);
-	}
-	LWLockRelease(AddinShmemInitLock);
-	LWLockRegisterTranche(table->tranche, "aidb limits");
+	table = aidb_shared_table("aidb limits", sizeof(Table));
 	before_shmem_exit(leave_at_exit, (Datum) 0);
 }
 
@@ -249,7 +238,7 @@ aidb_limits_admit(AidbReader *r, StringInfo reply, uint64 run)
 		stays = stays ? repalloc(stays, sizeof(Stay) * more) : MemoryContextAlloc(TopMemoryContext, sizeof(Stay) * more);
 		maxstays = more;
 	}
-	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&table->head.lock, LW_EXCLUSIVE);
 	i = find(key, now);
 	if (i < 0)
 	{
@@ -283,7 +272,7 @@ aidb_limits_admit(AidbReader *r, StringInfo reply, uint64 run)
 		}
 		stay(run, i, wait > 0);
 	}
-	LWLockRelease(&table->lock);
+	LWLockRelease(&table->head.lock);
 	aidb_fields_int(reply, (wait + 999) / 1000);
 	aidb_fields_text(reply, why);
 }
@@ -315,14 +304,14 @@ aidb_limits_leave(AidbReader *r, uint64 run)
 
 	if (table == NULL || key == NULL)
 		return;
-	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&table->head.lock, LW_EXCLUSIVE);
 	for (int i = 0; i < nstays; i++)
 		if (stays[i].run == run && stays[i].waits == (thought < 0) && strcmp(table->entries[stays[i].entry].key, key) == 0)
 		{
 			leave(i, used > 0 && thought >= 0 ? used - thought : 0);
 			break;
 		}
-	LWLockRelease(&table->lock);
+	LWLockRelease(&table->head.lock);
 }
 
 /* Nobody is to enter for so many milliseconds. */
@@ -337,11 +326,11 @@ aidb_limits_pause(AidbReader *r)
 	if (key == NULL || ms <= 0)
 		return;
 	attach();
-	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&table->head.lock, LW_EXCLUSIVE);
 	i = find(key, now);
 	if (i >= 0)
 		table->entries[i].paused = Max(table->entries[i].paused, TimestampTzPlusMilliseconds(now, ms));
-	LWLockRelease(&table->lock);
+	LWLockRelease(&table->head.lock);
 }
 
 /* A run has ended: it is in nothing any more.  0: all runs. */
@@ -350,11 +339,11 @@ aidb_limits_end(uint64 run)
 {
 	if (nstays == 0 || table == NULL)
 		return;
-	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&table->head.lock, LW_EXCLUSIVE);
 	for (int i = nstays - 1; i >= 0; i--)
 		if (run == 0 || stays[i].run == run)
 			leave(i, 0);
-	LWLockRelease(&table->lock);
+	LWLockRelease(&table->head.lock);
 }
 
 /* Behind aidb.shared_limits: what there is of this database. */
@@ -367,12 +356,12 @@ aidb_shared_limits(PG_FUNCTION_ARGS)
 	TimestampTz now = GetCurrentTimestamp();
 
 	attach();
-	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&table->head.lock, LW_EXCLUSIVE);
 	for (int i = 0; i < ENTRIES; i++)
 		if (table->entries[i].key[0] != '\0')
 			roll(&table->entries[i], now / SLOT_USECS);
 	memcpy(copy, table->entries, sizeof(table->entries));
-	LWLockRelease(&table->lock);
+	LWLockRelease(&table->head.lock);
 	for (int i = 0; i < ENTRIES; i++)
 	{
 		Entry	   *e = &copy[i];

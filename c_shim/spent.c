@@ -23,9 +23,10 @@
 #include "datatype/timestamp.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
-#include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
+
+#include "shared_table.h"
 
 #define BUCKET 16
 #define BUCKETS_PRELOADED 512
@@ -43,8 +44,7 @@ typedef struct Spent
 
 typedef struct Table
 {
-	LWLock		lock;
-	int			tranche;
+	AidbTableHead head;
 	Spent		entries[FLEXIBLE_ARRAY_MEMBER];
 } Table;
 
@@ -77,20 +77,9 @@ aidb_spent_preload(void)
 static void
 attach(void)
 {
-	bool		found;
-
 	if (table)
 		return;
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	table = ShmemInitStruct("aidb spent", room(), &found);
-	if (!found)
-	{
-		memset(table, 0, room());
-		table->tranche = LWLockNewTrancheId();
-		LWLockInitialize(&table->lock, table->tranche);
-	}
-	LWLockRelease(AddinShmemInitLock);
-	LWLockRegisterTranche(table->tranche, "aidb spent");
+	table = aidb_shared_table("aidb spent", room());
 }
 
 /* The entry of a caller, made if need be. */
@@ -161,7 +150,7 @@ aidb_spend(AidbReader *r, StringInfo reply)
 		elog(ERROR, "nobody has spent anything");
 	behind = psprintf("=%s", principal);
 	attach();
-	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&table->head.lock, LW_EXCLUSIVE);
 	for (int i = 0; i < 2; i++)
 	{
 		Spent	   *s = find(caller, i == 0 ? "" : behind, day, now);
@@ -171,7 +160,7 @@ aidb_spend(AidbReader *r, StringInfo reply)
 		s->cost = plus(s->cost, cost);
 		both[i] = *s;
 	}
-	LWLockRelease(&table->lock);
+	LWLockRelease(&table->head.lock);
 	for (int i = 0; i < 2; i++)
 	{
 		aidb_fields_int(reply, both[i].calls);
