@@ -70,6 +70,7 @@ SQL_API = \
     sql/api/64_background_wait.sql \
     sql/api/65_background_change.sql \
     sql/api/66_background_worker.sql \
+    sql/api/66_background_aside.sql \
     sql/api/66_expiry.sql \
     sql/api/67_background_views.sql \
     sql/api/70_builders.sql \
