@@ -94,6 +94,31 @@ COMMENT ON FUNCTION aidb_internal.store_mcp_tools(text, jsonb, jsonb, boolean) I
     'Stores what a server lists and returns how many of its tools there are now.';
 REVOKE ALL ON FUNCTION aidb_internal.store_mcp_tools(text, jsonb, jsonb, boolean) FROM PUBLIC;
 
+CREATE OR REPLACE FUNCTION aidb_internal.judged_mcp_tool(name text, what text)
+RETURNS aidb_internal.mcp_tools
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    t aidb_internal.mcp_tools;
+    owner regrole;
+BEGIN
+    SELECT m.* INTO t FROM aidb_internal.mcp_tools m WHERE m.name = judged_mcp_tool.name FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'MCP tool % not found', aidb_internal.quoted(judged_mcp_tool.name) USING ERRCODE = 'undefined_object';
+    END IF;
+    SELECT s.owner INTO owner FROM aidb_internal.mcp_servers s WHERE s.name = t.server;
+    IF NOT aidb_internal.caller_owns(owner) AND NOT pg_has_role(aidb_internal.caller(), 'aidb_governance', 'MEMBER') THEN
+        RAISE EXCEPTION 'MCP server % is owned by role %; only its owner or a member of aidb_governance may % its tools',
+            aidb_internal.quoted(t.server), aidb_internal.quoted(pg_get_userbyid(owner)::text), what USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN t;
+END
+$$;
+COMMENT ON FUNCTION aidb_internal.judged_mcp_tool(text, text) IS
+    'The tool of that name of an MCP server, locked; raises when there is none, or the caller neither owns the server nor governs.';
+REVOKE ALL ON FUNCTION aidb_internal.judged_mcp_tool(text, text) FROM PUBLIC;
+
 CREATE OR REPLACE FUNCTION aidb_internal.approve_mcp_tool(name text, hash text)
 RETURNS text
 LANGUAGE plpgsql VOLATILE
@@ -101,18 +126,9 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_variable
 DECLARE
-    t aidb_internal.mcp_tools;
-    owner regrole;
+    t aidb_internal.mcp_tools := aidb_internal.judged_mcp_tool(name, 'approve');
 BEGIN
-    SELECT m.* INTO t FROM aidb_internal.mcp_tools m WHERE m.name = approve_mcp_tool.name FOR UPDATE;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'MCP tool % not found', aidb_internal.quoted(name) USING ERRCODE = 'undefined_object';
-    END IF;
-    SELECT s.owner INTO owner FROM aidb_internal.mcp_servers s WHERE s.name = t.server;
-    IF NOT aidb_internal.caller_owns(owner) AND NOT pg_has_role(aidb_internal.caller(), 'aidb_governance', 'MEMBER') THEN
-        RAISE EXCEPTION 'MCP server % is owned by role %; only its owner or a member of aidb_governance may approve its tools',
-            aidb_internal.quoted(t.server), aidb_internal.quoted(pg_get_userbyid(owner)::text) USING ERRCODE = 'insufficient_privilege';
-    ELSIF t.new_hash IS NULL THEN
+    IF t.new_hash IS NULL THEN
         RAISE EXCEPTION 'tool % is not in quarantine', aidb_internal.quoted(name) USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF hash IS NOT NULL AND hash <> t.new_hash THEN
         RAISE EXCEPTION 'the definition of tool % that waits for approval is another one', aidb_internal.quoted(name)
@@ -146,18 +162,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_variable
 DECLARE
-    t aidb_internal.mcp_tools;
-    owner regrole;
+    t aidb_internal.mcp_tools := aidb_internal.judged_mcp_tool(name, 'say this of');
 BEGIN
-    SELECT m.* INTO t FROM aidb_internal.mcp_tools m WHERE m.name = declare_idempotent.name FOR UPDATE;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'MCP tool % not found', aidb_internal.quoted(name) USING ERRCODE = 'undefined_object';
-    END IF;
-    SELECT s.owner INTO owner FROM aidb_internal.mcp_servers s WHERE s.name = t.server;
-    IF NOT aidb_internal.caller_owns(owner) AND NOT pg_has_role(aidb_internal.caller(), 'aidb_governance', 'MEMBER') THEN
-        RAISE EXCEPTION 'MCP server % is owned by role %; only its owner or a member of aidb_governance may say this of its tools',
-            aidb_internal.quoted(t.server), aidb_internal.quoted(pg_get_userbyid(owner)::text) USING ERRCODE = 'insufficient_privilege';
-    END IF;
     UPDATE aidb_internal.mcp_tools m SET idempotent = coalesce(declare_idempotent.idempotent, false)
     WHERE m.server = t.server AND m.tool = t.tool;
     RETURN name;
