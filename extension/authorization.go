@@ -113,17 +113,23 @@ func (r *remote) register(ctx context.Context, name string) (int, error) {
 	return r.fetch(ctx, name)
 }
 
-// beginAuthorization implements aidb_internal.begin_authorization: the address that a person opens in a browser.
-func (w *wiring) beginAuthorization(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {
+// authorizing is what both halves of an authorization begin with: the parts of the call, and the server that its first argument names.
+func (w *wiring) authorizing(ctx context.Context, host spi.Host, s spi.Start) (*parts, *mcp.Server, error) {
 	p, err := w.parts(host, s)
 	if err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
 	row, err := p.store.MCPServer(ctx, stringArg(s, 0))
 	if err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
 	srv, err := p.remote.registered(ctx, &row)
+	return p, srv, err
+}
+
+// beginAuthorization implements aidb_internal.begin_authorization: the address that a person opens in a browser.
+func (w *wiring) beginAuthorization(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {
+	p, srv, err := w.authorizing(ctx, host, s)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -150,15 +156,7 @@ func (w *wiring) beginAuthorization(ctx context.Context, host spi.Host, s spi.St
 // endAuthorization implements aidb_internal.end_authorization: with the address that the browser was sent to, the first token is
 // got, and the list of tools fetched with it.
 func (w *wiring) endAuthorization(ctx context.Context, host spi.Host, s spi.Start) (int, [][]*string, error) {
-	p, err := w.parts(host, s)
-	if err != nil {
-		return 0, nil, err
-	}
-	row, err := p.store.MCPServer(ctx, stringArg(s, 0))
-	if err != nil {
-		return 0, nil, err
-	}
-	srv, err := p.remote.registered(ctx, &row)
+	p, srv, err := w.authorizing(ctx, host, s)
 	if err != nil {
 		return 0, nil, err
 	}
