@@ -11,9 +11,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,18 +29,7 @@ const (
 // rows is how many rows the previewed statements change.
 var rows = []int{1, 1_000, 30_000}
 
-func main() {
-	calls := flag.Int("calls", 100, "measured agent calls of each kind")
-	quick := flag.Bool("quick", false, "a quarter of them")
-	flag.Parse()
-	if *quick {
-		*calls /= 4
-	}
-	if err := run(context.Background(), *calls); err != nil {
-		fmt.Fprintln(os.Stderr, "actions:", err)
-		os.Exit(1)
-	}
-}
+func main() { measure.Calls("actions", 100, run) }
 
 func run(ctx context.Context, calls int) error {
 	c, err := cluster.New(ctx, cluster.Options{})

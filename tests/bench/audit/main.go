@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,16 +25,7 @@ import (
 
 func main() {
 	n := flag.Int("n", 20, "queries of the larger agent calls")
-	calls := flag.Int("calls", 200, "measured agent calls of each kind")
-	quick := flag.Bool("quick", false, "a quarter of the agent calls")
-	flag.Parse()
-	if *quick {
-		*calls /= 4
-	}
-	if err := run(context.Background(), *n, *calls); err != nil {
-		fmt.Fprintln(os.Stderr, "audit:", err)
-		os.Exit(1)
-	}
+	measure.Calls("audit", 200, func(ctx context.Context, calls int) error { return run(ctx, *n, calls) })
 }
 
 func run(ctx context.Context, n, calls int) error {

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -31,16 +30,7 @@ const goal = time.Millisecond
 
 func main() {
 	n := flag.Int("n", 20, "tool calls in one agent call")
-	calls := flag.Int("calls", 200, "measured agent calls of each kind")
-	quick := flag.Bool("quick", false, "a quarter of the agent calls")
-	flag.Parse()
-	if *quick {
-		*calls /= 4
-	}
-	if err := run(context.Background(), *n, *calls); err != nil {
-		fmt.Fprintln(os.Stderr, "mcpcall:", err)
-		os.Exit(1)
-	}
+	measure.Calls("mcpcall", 200, func(ctx context.Context, calls int) error { return run(ctx, *n, calls) })
 }
 
 // timed is the server with a clock around each tool call.

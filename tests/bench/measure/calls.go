@@ -2,12 +2,29 @@ package measure
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
+
+// Calls is the command line of a benchmark of agent calls, so many of each kind: run, which is told how many, after the other
+// flags were read.
+func Calls(name string, calls int, run func(ctx context.Context, calls int) error) {
+	flag.IntVar(&calls, "calls", calls, "measured agent calls of each kind")
+	quick := flag.Bool("quick", false, "a quarter of the agent calls")
+	flag.Parse()
+	if *quick {
+		calls /= 4
+	}
+	if err := run(context.Background(), calls); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
 
 // Ask times one call of an agent. A call that ends with an error is none to be measured.
 func Ask(ctx context.Context, conn *pgx.Conn, agent string) (took time.Duration, conversation string, err error) {

@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,16 +30,7 @@ const (
 
 func main() {
 	n := flag.Int("n", 20, "tool calls in one agent call")
-	calls := flag.Int("calls", 400, "measured agent calls of each kind")
-	quick := flag.Bool("quick", false, "a quarter of the agent calls")
-	flag.Parse()
-	if *quick {
-		*calls /= 4
-	}
-	if err := run(context.Background(), *n, *calls); err != nil {
-		fmt.Fprintln(os.Stderr, "toolcall:", err)
-		os.Exit(1)
-	}
+	measure.Calls("toolcall", 400, func(ctx context.Context, calls int) error { return run(ctx, *n, calls) })
 }
 
 func run(ctx context.Context, n, calls int) error {
