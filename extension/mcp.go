@@ -214,11 +214,12 @@ func (r *remote) keep(ctx context.Context, server string, l *mcp.Listing, wait b
 		Tool        string          `json:"tool"`
 		Description string          `json:"description"`
 		Schema      json.RawMessage `json:"schema"`
+		Output      json.RawMessage `json:"output,omitempty"`
 		Hash        string          `json:"hash"`
 	}
 	definitions := make([]definition, 0, len(l.Tools))
 	for _, d := range l.Tools {
-		definitions = append(definitions, definition{d.Name, d.Description, d.Schema, d.Hash})
+		definitions = append(definitions, definition{d.Name, d.Description, d.Schema, d.Output, d.Hash})
 	}
 	list, err := json.Marshal(definitions)
 	if err != nil {
@@ -325,13 +326,19 @@ func (w *wiring) getMCPTools(ctx context.Context, host spi.Host, s spi.Start) (i
 	if err != nil {
 		return 0, nil, err
 	}
+	outputs, err := p.store.MCPOutputSchemas(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
 	rows := make([][]*string, 0, len(tools))
 	for _, t := range tools {
 		if !t.Quarantined {
 			schema := string(t.InputSchema())
 			var output *string
 			if o := t.OutputSchema(); o != nil {
-				text := string(o)
+				outputs[t.Name] = string(o)
+			}
+			if text, ok := outputs[t.Name]; ok {
 				output = &text
 			}
 			rows = append(rows, []*string{&t.Name, &t.Description, &schema, output})

@@ -17,7 +17,7 @@ COMMENT ON FUNCTION aidb_internal.mcp_tool_name(text, text) IS
     'The name that a server''s tool gets: its own, server.tool where that is taken, NULL where both are.';
 REVOKE ALL ON FUNCTION aidb_internal.mcp_tool_name(text, text) FROM PUBLIC;
 
--- definitions: array of {tool, description, schema, hash}. Called by whoever has fetched it, which may be in the middle of an
+-- definitions: array of {tool, description, schema, output, hash}. Called by whoever has fetched it, which may be in the middle of an
 -- agent's call: then another session that is at it is not waited for (wait false gives NULL), because its transaction may
 -- last as long as its model thinks.
 CREATE OR REPLACE FUNCTION aidb_internal.store_mcp_tools(server text, definitions jsonb, info jsonb, wait boolean)
@@ -41,7 +41,8 @@ BEGIN
         RETURN NULL;
     END IF;
     FOR d IN
-        SELECT e ->> 'tool' AS tool, e ->> 'description' AS description, e -> 'schema' AS schema, e ->> 'hash' AS hash
+        SELECT e ->> 'tool' AS tool, e ->> 'description' AS description, e -> 'schema' AS schema, e -> 'output' AS output,
+               e ->> 'hash' AS hash
         FROM jsonb_array_elements(definitions) WITH ORDINALITY x (e, n)
         WHERE s.tool_filter IS NULL OR e ->> 'tool' = ANY (s.tool_filter)
         ORDER BY n
@@ -53,8 +54,8 @@ BEGIN
                 -- Another session may be about to commit a tool of that name: it is waited for, and not seen until then.
                 FOREACH alias IN ARRAY ARRAY[alias, s.name || '.' || d.tool, NULL] LOOP
                     EXIT WHEN alias IS NULL;
-                    INSERT INTO aidb_internal.mcp_tools (server, tool, name, description, input_schema, hash, approved_by)
-                    VALUES (s.name, d.tool, alias, d.description, d.schema, d.hash, aidb_internal.caller())
+                    INSERT INTO aidb_internal.mcp_tools (server, tool, name, description, input_schema, output_schema, hash, approved_by)
+                    VALUES (s.name, d.tool, alias, d.description, d.schema, d.output, d.hash, aidb_internal.caller())
                     ON CONFLICT ON CONSTRAINT mcp_tools_name_key DO NOTHING;
                     EXIT WHEN FOUND;
                 END LOOP;
@@ -71,12 +72,13 @@ BEGIN
         ELSIF old.hash = d.hash THEN
             UPDATE aidb_internal.mcp_tools t SET
                 listed = true, name = CASE WHEN old.listed THEN t.name ELSE alias END,
-                new_description = NULL, new_input_schema = NULL, new_hash = NULL, changed_at = NULL
+                new_description = NULL, new_input_schema = NULL, new_output_schema = NULL, new_hash = NULL, changed_at = NULL
             WHERE t.server = s.name AND t.tool = d.tool AND NOT (t.listed AND t.new_hash IS NULL);
         ELSIF old.new_hash IS DISTINCT FROM d.hash OR NOT old.listed THEN
             UPDATE aidb_internal.mcp_tools t SET
                 listed = true, name = CASE WHEN old.listed THEN t.name ELSE alias END,
-                new_description = d.description, new_input_schema = d.schema, new_hash = d.hash, changed_at = clock_timestamp()
+                new_description = d.description, new_input_schema = d.schema, new_output_schema = d.output, new_hash = d.hash,
+                changed_at = clock_timestamp()
             WHERE t.server = s.name AND t.tool = d.tool;
             RAISE WARNING 'tool % is in quarantine: MCP server % has changed its definition', aidb_internal.quoted(old.name), aidb_internal.quoted(s.name)
                 USING HINT = 'See the view aidb.mcp_tools; aidb.approve_mcp_tool accepts the new definition.';
@@ -135,8 +137,8 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Look at aidb.mcp_tools again.';
     END IF;
     UPDATE aidb_internal.mcp_tools m SET
-        description = t.new_description, input_schema = t.new_input_schema, hash = t.new_hash,
-        new_description = NULL, new_input_schema = NULL, new_hash = NULL, changed_at = NULL, idempotent = false,
+        description = t.new_description, input_schema = t.new_input_schema, output_schema = t.new_output_schema, hash = t.new_hash,
+        new_description = NULL, new_input_schema = NULL, new_output_schema = NULL, new_hash = NULL, changed_at = NULL, idempotent = false,
         approved_at = clock_timestamp(), approved_by = aidb_internal.caller()
     WHERE m.server = t.server AND m.tool = t.tool;
     RETURN name;
@@ -150,7 +152,7 @@ RETURNS text
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_owner_call';
 COMMENT ON FUNCTION aidb.approve_mcp_tool(text, text) IS
-    'Accepts the changed definition of an MCP server''s tool, which then can be used again, and returns the tool''s name. What waits is in aidb.mcp_tools (new_description, new_input_schema). hash: the new_hash that was looked at; when another one waits meanwhile, nothing is approved. Raises 42704 when there is no such tool, 55000 when nothing waits or it is another definition, and 42501 for all but the server''s owner and members of aidb_governance. Privileges: aidb_users, aidb_governance.';
+    'Accepts the changed definition of an MCP server''s tool, which then can be used again, and returns the tool''s name. What waits is in aidb.mcp_tools (new_description, new_input_schema, new_output_schema). hash: the new_hash that was looked at; when another one waits meanwhile, nothing is approved. Raises 42704 when there is no such tool, 55000 when nothing waits or it is another definition, and 42501 for all but the server''s owner and members of aidb_governance. Privileges: aidb_users, aidb_governance.';
 REVOKE ALL ON FUNCTION aidb.approve_mcp_tool(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.approve_mcp_tool(text, text) TO aidb_users, aidb_governance;
 
@@ -199,7 +201,9 @@ SELECT
     s.fetched_at,
     now() - s.fetched_at AS age,
     coalesce(now() - s.fetched_at > coalesce(nullif(current_setting('aidb.mcp_stale_after', true), ''), '1h')::interval, true) AS stale,
-    t.idempotent
+    t.idempotent,
+    t.output_schema,
+    t.new_output_schema
 FROM aidb_internal.mcp_tools t
 JOIN aidb_internal.mcp_servers s ON s.name = t.server;
 COMMENT ON VIEW aidb.mcp_tools IS
@@ -208,6 +212,7 @@ COMMENT ON COLUMN aidb.mcp_tools.name IS 'The name in aidb.tools.';
 COMMENT ON COLUMN aidb.mcp_tools.tool IS 'The name that the server gives it.';
 COMMENT ON COLUMN aidb.mcp_tools.status IS 'approved; quarantined: its definition has changed and it is not used until aidb.approve_mcp_tool; withdrawn: the server no longer lists it, or tool_filter leaves it out.';
 COMMENT ON COLUMN aidb.mcp_tools.description IS 'As imported or last approved: what models are shown.';
+COMMENT ON COLUMN aidb.mcp_tools.output_schema IS 'Of its structured content, where the server says so.';
 COMMENT ON COLUMN aidb.mcp_tools.hash IS 'SHA-256 of the definition: name, title, description and schemas.';
 COMMENT ON COLUMN aidb.mcp_tools.new_hash IS 'Of the changed definition that waits for approval.';
 COMMENT ON COLUMN aidb.mcp_tools.age IS 'How long ago the server''s list was fetched.';
@@ -222,6 +227,6 @@ RETURNS TABLE (name text, description text, input_schema jsonb, output_schema js
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'aidb_go_call';
 COMMENT ON FUNCTION aidb.get_mcp_tools() IS
-    'Every tool of aidb.tools in the shape of an MCP tools/list: name, description and a JSON Schema of its arguments, by name; output_schema is that of the array of rows of an SQL tool with a return_type_hint, else NULL. Tools in quarantine are left out. Privileges: aidb_users.';
+    'Every tool of aidb.tools in the shape of an MCP tools/list: name, description and a JSON Schema of its arguments, by name; output_schema is that of the array of rows of an SQL tool with a return_type_hint, that of the structured content of an MCP server''s tool which has one, else NULL. Tools in quarantine are left out. Privileges: aidb_users.';
 REVOKE ALL ON FUNCTION aidb.get_mcp_tools() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aidb.get_mcp_tools() TO aidb_users;

@@ -137,6 +137,7 @@ func TestEverything(t *testing.T) {
 			var weather map[string]any
 			require.NoError(t, json.Unmarshal(run(t, ann, "get-structured-content", `{"location": "Chicago"}`).StructuredContent, &weather))
 			require.Contains(t, weather, "temperature")
+			require.Equal(t, "number", servertest.Value(t, ann, "SELECT output_schema #>> '{properties,temperature,type}' FROM aidb.get_mcp_tools() WHERE name = 'get-structured-content'"))
 			require.Contains(t, fails(t, ann, "22023", runTool, "echo", `{}`), "missing argument 'message'")
 
 			// progress, and a call that is cancelled

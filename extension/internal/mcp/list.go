@@ -26,6 +26,7 @@ type Definition struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
+	Output      json.RawMessage // schema of its structured content; nil: none is told
 	Hash        string
 }
 
@@ -128,6 +129,11 @@ func define(t *sdk.Tool) (Definition, string) {
 		return d, "its input schema is too long"
 	}
 	d.Schema = json.RawMessage(conversation.CleanJSON(string(text)))
+	if output, ok := t.OutputSchema.(map[string]any); ok {
+		if text, err := json.Marshal(output); err == nil && len(text) <= maxSchema { // nobody is shown one that is longer
+			d.Output = json.RawMessage(conversation.CleanJSON(string(text)))
+		}
+	}
 	d.Description = t.Description
 	if d.Description == "" {
 		d.Description = t.Title

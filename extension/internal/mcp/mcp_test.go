@@ -31,6 +31,8 @@ func TestDefine(t *testing.T) {
 		want    Definition
 	}{
 		{"as it is", sdk.Tool{Name: "a.b-c_9", Description: "Adds.", InputSchema: object}, "", Definition{Description: "Adds.", Schema: json.RawMessage(`{"type":"object"}`)}},
+		{"what it returns", sdk.Tool{Name: "a", OutputSchema: map[string]any{"type": "object", "title": "x\x00"}}, "", Definition{Schema: json.RawMessage(`{"type":"object"}`), Output: json.RawMessage(`{"title":"x","type":"object"}`)}},
+		{"too much about it", sdk.Tool{Name: "a", OutputSchema: map[string]any{"x": strings.Repeat("s", maxSchema)}}, "", Definition{Schema: json.RawMessage(`{"type":"object"}`)}},
 		{"no schema", sdk.Tool{Name: "a"}, "", Definition{Schema: json.RawMessage(`{"type":"object"}`)}},
 		{"the title stands in", sdk.Tool{Name: "a", Title: "T", InputSchema: object}, "", Definition{Description: "T", Schema: json.RawMessage(`{"type":"object"}`)}},
 		{"what nobody sees", sdk.Tool{Name: "a", Description: "A\u200b\u202ed\x00d\U000E0041s.\nNow", InputSchema: object}, "", Definition{Description: "Adds.\nNow", Schema: json.RawMessage(`{"type":"object"}`)}},

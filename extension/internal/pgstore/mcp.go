@@ -174,8 +174,23 @@ func column(rows spi.Rows) []string {
 	return list
 }
 
+// MCPOutputSchemas returns the schemas of the structured content of MCP servers' tools, by the name of the tool.
+func (s *Store) MCPOutputSchemas(ctx context.Context) (map[string]string, error) {
+	rows, err := s.host.Batch(ctx, spi.Statement{
+		SQL: `SELECT t.name, t.output_schema::text FROM aidb_internal.mcp_tools t WHERE t.listed AND t.output_schema IS NOT NULL`,
+	})
+	if err != nil {
+		return nil, err
+	}
+	schemas := make(map[string]string, len(rows[0].Values))
+	for _, v := range rows[0].Values {
+		schemas[*v[0]] = *v[1]
+	}
+	return schemas, nil
+}
+
 // StoreMCPTools stores the list that a server gave and returns how many of its tools there are now. Definitions is an
-// array of {tool, description, schema, hash}. Without wait nothing is stored while another transaction is at it: false.
+// array of {tool, description, schema, output, hash}. Without wait nothing is stored while another transaction is at it: false.
 func (s *Store) StoreMCPTools(ctx context.Context, server string, definitions, info json.RawMessage, wait bool) (int, bool, error) {
 	rows, err := s.host.Batch(ctx, spi.Statement{
 		SQL:  `SELECT aidb_internal.store_mcp_tools($1, $2::jsonb, $3::jsonb, $4::boolean)`,
