@@ -31,11 +31,16 @@ static const char *const mine_sql =
 
 /* --- answers ----------------------------------------------------------------------------- */
 
-/* Governors, whose conditions need them, and auditors may count everybody's events; others their own. */
+/*
+ * Conditions, governors and auditors count everybody's events; others their own.
+ * A condition does whoever its owner is by now: a limit must not end because its
+ * author is no governor any more.
+ */
 static bool
 counts_all(Oid user)
 {
-	return is_member_of_role(user, get_role_oid("aidb_governance", false)) ||
+	return aidb_condition_asks() || aidb_replayed_event != PG_INT64_MAX ||
+		is_member_of_role(user, get_role_oid("aidb_governance", false)) ||
 		is_member_of_role(user, get_role_oid("aidb_auditor", false));
 }
 

@@ -54,6 +54,7 @@ extern Datum aidb_zero(void);
 extern void aidb_tally_events(const Question *q, bool all, Oid owner, Tally *tally);
 
 /* totals.c */
+extern bool aidb_condition_asks(void);
 extern bool aidb_snapshot_is_old(void);
 extern void aidb_note_principal(const Question *q);
 extern int64 aidb_keepable(const Question *q);

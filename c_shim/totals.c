@@ -116,6 +116,12 @@ aidb_events_asking(AidbGuard *g, MemoryContext memory)
 	asking_memory = memory;
 }
 
+bool
+aidb_condition_asks(void)
+{
+	return asking != NULL;
+}
+
 /*
  * Whether a condition asks in a transaction of one snapshot.  The calls of a
  * principal are let through one after the other; those that were let through

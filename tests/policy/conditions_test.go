@@ -160,6 +160,20 @@ func TestCondition_Misbehaving(t *testing.T) {
 	require.NotContains(t, err.Error(), "DENY")
 }
 
+// A limit stays one when who has set it is no governor any more.
+func TestCondition_OfWhoGovernedOnce(t *testing.T) {
+	admin, ann, gov := server.Admin(t), server.Conn(t, "ann"), governor(t, "gov_once")
+	servertest.Exec(t, admin, "GRANT aidb_users TO gov_once")
+	servertest.Exec(t, gov, `SELECT aidb.create_policy('once', ARRAY[aidb.transition('start', 'pay', NULL, $$aidb.event_count(session_id, 'pay') < 1
+		AND aidb.principal_event_sum(principal, 'pay', 'amount') < 1 AND aidb.last_event(session_id, 'pay') IS NULL$$)])`)
+	id := session(t, ann, "once")
+	allow(t, ann, id, "pay", `{"amount": 1}`)
+	servertest.Exec(t, admin, "REVOKE aidb_governance FROM gov_once")
+	refuse(t, ann, "is false", id, "pay", `{"amount": 1}`)
+	require.Equal(t, "allow", servertest.Value(t, admin, "SELECT string_agg(verdict, ' ') FROM aidb.simulate_policy('once', '-infinity')"))
+	require.Equal(t, "0", servertest.Value(t, gov, "SELECT aidb.event_count($1::uuid, 'pay')", id), "asked by themselves, it is not theirs")
+}
+
 // What a condition means does not depend on who is asking, nor on what they have planted.
 func TestCondition_NothingIsPlanted(t *testing.T) {
 	admin, gov := server.Admin(t), governor(t, "gov_plant")
