@@ -14,6 +14,8 @@
 PG_FUNCTION_INFO_V1(aidb_authorize_tool_call);
 PG_FUNCTION_INFO_V1(aidb_refuse_write);
 
+#define MAX_NAME 300			/* bytes, of a tool */
+
 typedef struct Guarded
 {
 	AidbToolCall *call;
@@ -98,6 +100,11 @@ aidb_authorize_tool_call(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("session_id and tool_name must not be null")));
+	/* those of tools have 200 at most; where a policy only logs, it would go into indexes */
+	if (VARSIZE_ANY_EXHDR(PG_GETARG_TEXT_PP(1)) > MAX_NAME)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("tool_name must not be longer than %d bytes", MAX_NAME)));
 	if (!PG_ARGISNULL(2))
 	{
 		Jsonb	   *given = PG_GETARG_JSONB_P(2);

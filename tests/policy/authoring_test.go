@@ -62,6 +62,7 @@ func TestAuthoring_Refusals(t *testing.T) {
 	refused(t, admin, "22023", "SELECT aidb.create_policy('', '{}')", "SELECT aidb.create_policy(NULL, '{}')", "SELECT aidb.create_policy('n', ARRAY[aidb.transition('', 'x', 'b')])",
 		"SELECT aidb.create_policy('n', ARRAY[aidb.transition('a', ' ', 'b')])", "SELECT aidb.create_policy('n', ARRAY[NULL::jsonb])", "SELECT aidb.create_policy('n', ARRAY['{}'::jsonb])",
 		"SELECT aidb.create_policy('n', '{}', mode => 'shadow')", "SELECT aidb.create_policy('n', '{}', mode => NULL)", "SELECT aidb.create_policy('n', '{}', initial_state => '')",
+		"SELECT aidb.authorize_tool_call(gen_random_uuid(), repeat('x', 301))",
 		"SELECT aidb.update_policy('ref', mode => 'x')", "SELECT aidb.policy_diagram('ref', 'svg')", "SELECT aidb.start_policy_session('ref', NULL)",
 		`SELECT aidb.create_policy('n', ARRAY['{"from_state": "a", "tool_name": "x", "to_state": null, "when": "true"}'::jsonb])`)
 	refused(t, admin, "42704", "SELECT aidb.update_policy('nil')", "SELECT aidb.delete_policy('nil')", "SELECT aidb.add_transition('nil', 'a', 'b', 'c')", "SELECT aidb.remove_transition('ref', 'a', 'b')",
