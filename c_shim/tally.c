@@ -232,7 +232,7 @@ tally_before(Counting *c, int64 first, int64 since, Tally *before)
 static void
 tally_since(Counting *c, int64 first)
 {
-	int64		since = -1;		/* any */
+	int64		since = first == 0 ? 0 : -1;	/* all, or any that has enough */
 	int64		after = 0;
 	Tally		before;
 
