@@ -23,9 +23,9 @@ import (
 const goal = 300 * time.Microsecond
 
 // What is called: without a condition, and with one of each kind. The columns of the table.
-var tools = []string{"plain", "argument", "minute", "ever", "sum", "person", "last"}
+var tools = []string{"plain", "argument", "hour", "ever", "sum", "person", "last"}
 
-// The session that is measured has this many events, and the log has ten times as many of other sessions, at most a million.
+// The session that is measured has this many events, in equal parts of each tool, and all of them in the last hour.
 var sizes = []int{100, 10_000, 1_000_000}
 
 const prepare = `
@@ -36,7 +36,7 @@ SET ROLE bench_governor;
 SELECT aidb.create_policy('bench', ARRAY[
     aidb.transition('start', 'plain', NULL),
     aidb.transition('start', 'argument', NULL, '(params ->> ''amount'')::numeric < 100'),
-    aidb.transition('start', 'minute', NULL, 'aidb.event_count(session_id, ''minute'', interval ''1 minute'') >= 0'),
+    aidb.transition('start', 'hour', NULL, 'aidb.event_count(session_id, ''hour'', interval ''1 hour'') >= 0'),
     aidb.transition('start', 'ever', NULL, 'aidb.event_count(session_id, ''ever'') >= 0'),
     aidb.transition('start', 'sum', NULL, 'aidb.event_sum(session_id, ''sum'', ''amount'') >= 0'),
     aidb.transition('start', 'person', NULL, 'aidb.principal_event_count(principal, ''person'') >= 0'),
@@ -49,8 +49,8 @@ INSERT INTO aidb_internal.policy_sessions (id, policy, principal, state, caller,
 SELECT CASE WHEN g = 0 THEN '11111111-1111-1111-1111-111111111111'::uuid ELSE gen_random_uuid() END, 'bench', 'p' || g, 'start', 'bench_caller', 'bench_caller'
 FROM generate_series(0, 1000) g;
 INSERT INTO aidb_internal.session_events (session_id, policy, tool_name, params, from_state, to_state, principal, rank, called_at)
-SELECT '11111111-1111-1111-1111-111111111111', 'bench', ('{plain,argument,minute,ever,sum,person,last}'::text[])[1 + g %% 7], '{"amount": 1}', 'start', 'start', 'p0', 0, now() - interval '1 day'
-FROM generate_series(1, %d) g;
+SELECT '11111111-1111-1111-1111-111111111111', 'bench', ('{plain,argument,hour,ever,sum,person,last}'::text[])[1 + g %% 7], '{"amount": 1}', 'start', 'start', 'p0', 0, now() - interval '30 minutes' * (1 - g / %[1]d::float8)
+FROM generate_series(1, %[1]d) g;
 VACUUM ANALYZE aidb_internal.session_events, aidb_internal.policy_sessions;
 CHECKPOINT`
 
