@@ -76,6 +76,7 @@ func TestParseOAuth_Assertion(t *testing.T) {
 		{good, `{"id_token": "t"}`, "oauth needs either client_secret or private_key"},
 		{`{"grant": "identity_assertion", "client_id": "c", "issuer": "https://as.example", "idp_client_id": "i"}`, `{}`, "needs both"},
 		{`{"client_id": "c", "issuer": "https://as.example", "idp_token_url": "https://idp.example/token", "idp_client_id": "i"}`, `{}`, "belong to the grant identity_assertion"},
+		{`{"client_id": "c", "issuer": "https://as.example", "idp_client_id": "i"}`, `{"client_secret": "s"}`, "belong to the grant identity_assertion"},
 		{`{"client_id": "c", "issuer": "https://as.example"}`, `{"client_secret": "s", "id_token": "t"}`, "are for the grant identity_assertion"},
 		{`{"client_id": "c", "issuer": "https://as.example", "id_token": "t"}`, `{}`, "must not hold the secret"},
 		{`{"grant": "identity_assertion", "client_id": "c", "issuer": "https://as.example", "idp_token_url": "idp", "idp_client_id": "i"}`, `{}`, "must be http or https addresses"},

@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -253,7 +252,7 @@ func (t *tokens) identify(ctx context.Context, from *issuer, a *Authorization) e
 	got, err := oauthex.RegisterClient(ctx, from.registerURL, &oauthex.ClientRegistrationMetadata{
 		ClientName: "aidb", RedirectURIs: []string{a.RedirectURI}, TokenEndpointAuthMethod: wanted, Scope: a.Scope,
 		GrantTypes: []string{byPerson, "refresh_token"}, ResponseTypes: []string{"code"}, ApplicationType: "native",
-	}, &http.Client{Transport: ask, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected }})
+	}, ask.staying())
 	var refused *oauthex.ClientRegistrationError
 	switch {
 	case errors.As(err, &refused):

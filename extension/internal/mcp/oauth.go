@@ -13,7 +13,8 @@ import (
 )
 
 // OAuth is how aidb gets tokens for a server: by the client credentials grant, in which nobody is asked; by the authorization
-// code that a person was given in a browser; or by what an identity provider asserts of a person (assertion.go). Where a client's secret may go is settled by whoever registers the server, never by
+// code that a person was given in a browser; or by what an identity provider asserts of a person (assertion.go). Where a client's
+// secret may go is settled by whoever registers the server, never by
 // the server: Issuer or TokenURL must be given with one.
 type OAuth struct {
 	// Grant is client_credentials, authorization_code or identity_assertion; empty: the first.
@@ -147,7 +148,7 @@ func (o *OAuth) settings(text json.RawMessage) error {
 	switch {
 	case o.Grant != "" && o.Grant != byItself && o.Grant != byPerson && o.Grant != asserted:
 		return fault.New(fault.InvalidArgument, "oauth member 'grant' must be client_credentials, authorization_code or identity_assertion")
-	case (o.Grant == asserted) != (o.IDPTokenURL != "" && o.IDPClientID != ""):
+	case o.Grant == asserted && (o.IDPTokenURL == "" || o.IDPClientID == ""), o.Grant != asserted && o.IDPTokenURL+o.IDPClientID != "":
 		return fault.New(fault.InvalidArgument, "oauth members 'idp_token_url' and 'idp_client_id' belong to the grant identity_assertion, which needs both")
 	case o.ClientID == "" && (!o.ByPerson() || o.TokenURL != ""):
 		return noClient
